@@ -1,0 +1,299 @@
+"""The command. Every verb is a thin layer over a function of the library."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dmt import config as configuration
+from dmt import environment, forecast, predict, presets, progress, run, scoring, stopping
+from dmt.config import Config
+from dmt.data.datasets import DATASETS
+from dmt.errors import ConfigError, DmtError
+from dmt.methods import catalogue
+from dmt.models import build
+from dmt.report import Report
+from dmt.version import VERSION
+
+app = typer.Typer(
+    name="dmt",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="""Semi-supervised vision by Dynamic Mutual Training: a better classifier from a few labels and many images.
+
+    \b
+    dmt fit digits --method dmt --out runs/a                  train; repeat the command to resume
+    dmt score runs/a --on test                                measure
+    dmt predict runs/a img1.png folder/ --out pred.csv        use
+    """,
+)
+out = Console(highlight=False, soft_wrap=True)
+
+DataArg = Annotated[str, typer.Argument(metavar="DATA", help="A data set of `dmt list`, e.g. digits, cifar10-4k.")]
+RunArg = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")]
+MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
+NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2 or timm:resnet18.")]
+SetOpt = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override an option; repeatable.")]
+ConfigOpt = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Overrides from a TOML file.")]
+DataOpt = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of a data set that is not embedded.")]
+DeviceOpt = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")]
+OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks instead of one-line errors.")] = False,
+) -> None:
+    if version:
+        out.print(f"dmt {VERSION}")
+        raise typer.Exit
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        str | None, typer.Argument(help="data, methods, nets or options; all but options if left out.")
+    ] = None,
+) -> None:
+    """What there is: data sets, methods and nets, one line each.
+
+    \b
+    dmt list
+    dmt list options          every key for --set, with its default on digits
+    """
+    sections: dict[str, Callable[[], dict[str, str]]] = {
+        "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
+        "methods": lambda: {name: method.summary for name, method in catalogue.METHODS.items()},
+        "nets": lambda: build.NETS,
+        "options": _options,
+    }
+    if what is not None and what not in sections:
+        raise ConfigError(f"dmt list takes {', '.join(sections)}, not '{what}'")
+    for title in [what] if what else ["data", "methods", "nets"]:
+        out.print(f"{title}:")
+        for name, summary in sections[title]().items():
+            out.print(f"  {name:<18} {summary}", markup=False)
+
+
+@app.command()
+def plan(
+    data: DataArg,
+    method: MethodOpt = "dmt",
+    net: NetOpt = None,
+    set_: SetOpt = None,
+    config: ConfigOpt = None,
+    device: DeviceOpt = "auto",
+    time: Annotated[bool, typer.Option(help="Time a few steps of the net to forecast the duration.")] = True,
+) -> None:
+    """The stages of a method as a table. Trains nothing and needs no data.
+
+    \b
+    dmt plan digits --method dmt
+    dmt plan cifar10-4k --method cl --no-time
+    """
+    settings = _config(data, net, set_, config)
+    stages = catalogue.plan(method, settings.recipe).stages
+    rate = _rate(settings, max(stage.schedule.batch for stage in stages), device) if time else None
+    table = Table("stage", "start", "teacher", "fraction", "weights", "epochs", "batch", "steps", "expected time")
+    total_steps, total_seconds = 0, 0.0
+    for stage in stages:
+        steps = stage.steps(settings.data.sizes)
+        seconds = 0.0 if rate is None else steps * stage.schedule.batch * stage.objective.passes / rate
+        total_steps, total_seconds = total_steps + steps, total_seconds + seconds
+        schedule, labels = stage.schedule, stage.labels
+        batch = f"{schedule.pseudo} + {schedule.labeled}" if schedule.pseudo else f"{schedule.labeled}"
+        table.add_row(
+            stage.name,
+            stage.start or "fresh",
+            "labels" if labels is None else f"labels, {labels.by}",
+            "–" if labels is None else f"{labels.fraction:g}",
+            getattr(stage.objective, "weighting", "–"),
+            f"{schedule.epochs:,}",
+            batch,
+            f"{steps:,}",
+            "–" if rate is None else progress.duration(seconds),
+        )
+    Console(highlight=False, width=max(110, out.width)).print(table)
+    sizes = settings.data.sizes
+    when = "" if rate is None else f", about {progress.duration(total_seconds)} on this machine"
+    out.print(
+        f"{total_steps:,} steps{when}; {sizes.labeled:,} labeled and {sizes.unlabeled:,} unlabeled images, "
+        f"net {settings.net}"
+    )
+
+
+@app.command()
+def fit(
+    data: DataArg,
+    out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.")],
+    method: MethodOpt = "dmt",
+    compare: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 1,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")
+    ] = None,
+    net: NetOpt = None,
+    set_: SetOpt = None,
+    config: ConfigOpt = None,
+    data_folder: DataOpt = Path("data"),
+    device: DeviceOpt = "auto",
+    budget: Annotated[str | None, typer.Option(metavar="9m", help="Stop cleanly after this time; exit code 3.")] = None,
+    checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")] = 30.0,
+) -> None:
+    """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one goes on.
+
+    \b
+    dmt fit digits --method dmt --seed 1 --out runs/a
+    dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/cmp
+    dmt fit cifar10-4k --data ~/data --budget 9m --out runs/c10 --set gamma=5
+    Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to mend, 3 budget spent, 130 Ctrl-C.
+    """
+    report = run.fit(
+        data,
+        out=out_,
+        method=method if compare is None else [name.strip() for name in compare.split(",")],
+        seed=seed if seeds is None else _seeds(seeds),
+        settings=_settings(net, set_, config),
+        data_folder=data_folder,
+        device=device,
+        budget=None if budget is None else stopping.seconds(budget),
+        checkpoint_every=checkpoint_every,
+    )
+    out.print(str(report), markup=False)
+    out.print(f"all of it is in {out_}; next: dmt score {out_} --on test", markup=False)
+
+
+@app.command()
+def score(
+    run_: RunArg,
+    on: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    method: OneMethodOpt = None,
+    seed: OneSeedOpt = None,
+    data_folder: DataOpt = Path("data"),
+    device: DeviceOpt = "auto",
+) -> None:
+    """Measure the nets of a run, raw and EMA: accuracy, fine-grained accuracy, and a table per class.
+
+    \b
+    dmt score runs/a --on test
+    dmt score runs/cmp --method dmt --seed 2
+    """
+    finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
+    for job in finished.jobs(method, seed):
+        out.print(scoring.table(finished, job, on), markup=False)
+
+
+@app.command("predict")
+def predict_(
+    run_: RunArg,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE…", help="Image files and folders of images.")],
+    out_: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The CSV to write.")] = Path("pred.csv"),
+    method: OneMethodOpt = None,
+    seed: OneSeedOpt = None,
+    device: DeviceOpt = "auto",
+) -> None:
+    """Classify images with the net of a run that validation prefers.
+
+    \b
+    dmt predict runs/a img1.png folder/ --out pred.csv
+    The CSV has the columns file, class, probability, and margin: the lead over the second class.
+    """
+    net, shape, classes, name = scoring.shipped_net(run_, method, seed, environment.pick_device(device))
+    paths = predict.find(images)
+    count = predict.write_csv(predict.predict(net, paths, shape, classes), out_)
+    out.print(f"{count} images classified by {name}; written to {out_}", markup=False)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="One or more run folders.")],
+) -> None:
+    """What came out: score per round, coverage, and the error of pseudo labels where truth exists.
+
+    \b
+    dmt report runs/*
+    """
+    out.print(str(Report.read(runs)), markup=False)
+
+
+def main() -> None:
+    """Run the command; what a user can mend is one line and exit code 2."""
+    debug = "--debug" in sys.argv[1:]
+    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    try:
+        app(args=arguments, standalone_mode=True)
+    except stopping.Stopped as stopped:
+        print(f"dmt: {stopped}", file=sys.stderr)
+        raise SystemExit(stopped.code) from None
+    except DmtError as error:
+        if debug:
+            raise
+        print(f"dmt: error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except BrokenPipeError:
+        raise SystemExit(1) from None
+
+
+def _options() -> dict[str, str]:
+    base = presets.get("digits").config
+    defaults = configuration.flat(base)
+    return {
+        key: f"{text} [{_shown(defaults[key])}]" for key, text in configuration.helps(base).items() if key != "dataset"
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(f"{each:g}" for each in value)
+    return (
+        {None: "none", True: "true", False: "false"}.get(value, str(value))
+        if not isinstance(value, float)
+        else f"{value:g}"
+    )
+
+
+def _settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
+    """Overrides in order of precedence: file, then --set, then --net."""
+    settings: dict[str, Any] = {} if file is None else configuration.from_toml(file)
+    settings |= configuration.from_pairs(pairs or [])
+    return settings if net is None else settings | {"net": net}
+
+
+def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | None) -> Config:
+    return configuration.override(presets.get(data).config, _settings(net, pairs, file))
+
+
+def _rate(config: Config, batch: int, device: str) -> float:
+    dataset = DATASETS[config.data.dataset]
+    spec = build.NetSpec(config.net, len(dataset.classes), dataset.shape, dataset.normalization)
+    return forecast.passes_per_second(spec, batch, environment.pick_device(device))
+
+
+def _seeds(text: str) -> list[int]:
+    """``1-3`` or ``1,4,7`` or both."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            seeds += range(int(first), int(last if dash else first) + 1)
+        except ValueError:
+            raise ConfigError(f"--seeds takes 1-3 or 1,4,7, not '{text}'") from None
+    if not seeds:
+        raise ConfigError(f"--seeds {text} names no seed")
+    return seeds
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Configuration: frozen, typed, nested in groups, and overridden by flat keys (``gamma=5``)."""
+
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dmt.data.options import DataOptions
+from dmt.errors import ConfigError, unknown
+from dmt.methods.recipe import Recipe
+from dmt.options import option
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a result, apart from the method and the seed."""
+
+    data: DataOptions
+    recipe: Recipe
+    net: str = option("resnet8-16", "the net, see `dmt list`")
+
+
+def flat(config: Config) -> dict[str, Any]:
+    """All keys with their values, groups dissolved."""
+    return {key: getattr(group, key) for key, group in _owners(config).items()}
+
+
+def helps(config: Config) -> dict[str, str]:
+    """All keys with their line of help."""
+    return {
+        field.name: field.metadata["help"]
+        for group in (config, config.data, config.recipe)
+        for field in dataclasses.fields(group)
+        if "help" in field.metadata
+    }
+
+
+def override(config: Config, changes: Mapping[str, Any]) -> Config:
+    """A configuration with some keys changed. Values may be text, as typed by a user, or TOML values."""
+    owners = _owners(config)
+    for key in changes:
+        if key not in owners:
+            raise unknown("option", key, owners)
+    groups: dict[str, Any] = {}
+    for name, group in (("data", config.data), ("recipe", config.recipe)):
+        mine = {key: value for key, value in changes.items() if owners[key] is group}
+        hints = typing.get_type_hints(type(group))
+        groups[name] = dataclasses.replace(group, **{key: parse(key, v, hints[key]) for key, v in mine.items()})
+    net = parse("net", changes.get("net", config.net), str)
+    return Config(net=net, **groups)
+
+
+def from_toml(path: Path) -> dict[str, Any]:
+    """Flat keys from a TOML file."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def from_pairs(pairs: typing.Iterable[str]) -> dict[str, str]:
+    """``["gamma=5"]`` to ``{"gamma": "5"}``."""
+    result = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set takes key=value, not '{pair}'; e.g. --set gamma=5")
+        result[key.strip()] = value.strip()
+    return result
+
+
+def parse(key: str, value: Any, kind: Any) -> Any:
+    """``value`` as ``kind``, or one line saying what was expected."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):  # always "X | None" here
+        if value is None or (isinstance(value, str) and value.lower() == "none"):
+            return None
+        return parse(key, value, next(arg for arg in args if arg is not types.NoneType))
+    if origin is Literal:
+        if value not in args:
+            raise ConfigError(f"{key} must be one of {', '.join(args)}, not '{value}'")
+        return value
+    if origin is tuple:
+        items = value.replace(",", " ").split() if isinstance(value, str) else value
+        if not isinstance(items, list | tuple):
+            raise ConfigError(f"{key} must be a list of numbers, such as 0.5,1, not '{value}'")
+        return tuple(parse(key, item, args[0]) for item in items)
+    return _scalar(key, value, kind)
+
+
+def _scalar(key: str, value: Any, kind: Any) -> Any:
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    if kind is bool and isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    if kind in (int, float) and isinstance(value, str | int) and not isinstance(value, bool):
+        try:
+            number = kind(value.replace("_", "") if isinstance(value, str) else value)
+            if number == number and abs(number) != float("inf"):
+                return number
+        except ValueError:
+            pass
+    raise ConfigError(f"{key} must be {words[kind]}, not '{value}'")
+
+
+def _owners(config: Config) -> dict[str, Any]:
+    """Which group holds which key. Keys are unique over the groups."""
+    owners: dict[str, Any] = {"net": config}
+    for group in (config.data, config.recipe):
+        owners |= {field.name: group for field in dataclasses.fields(group)}
+    return owners

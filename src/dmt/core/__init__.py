@@ -1,0 +1,1 @@
+"""Tensors in, tensors out: no files, no configuration, no task."""

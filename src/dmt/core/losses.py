@@ -1,0 +1,45 @@
+"""Cross-entropy over sites, weighted, with one normalizer for images and pixels."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from dmt.types import IGNORE
+
+
+def labeled_sites(*labels: Tensor) -> Tensor:
+    """How many sites carry a label, over all given tensors: the N of Eq. 7, as a 0-d float tensor.
+
+    Sites of weight 0 count too. For images this is the batch size.
+    """
+    counts = [(each != IGNORE).sum() for each in labels]
+    return sum(counts[1:], counts[0]).float()
+
+
+def per_site(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+    """w · CE at every site, (N, *S) float32; 0 where there is no label.
+
+    Args:
+        logits: (N, C, *S), any float type.
+        labels: (N, *S) int64.
+        weights: (N, *S), 1 if not given.
+    """
+    losses = F.cross_entropy(logits.float(), labels, ignore_index=IGNORE, reduction="none")
+    return losses if weights is None else losses * weights
+
+
+def cross_entropy(
+    logits: Tensor, labels: Tensor, weights: Tensor | None = None, count: Tensor | float | None = None
+) -> Tensor:
+    """Σ w·CE / count, a 0-d tensor; 0, not NaN, when nothing is labeled.
+
+    Args:
+        logits: (N, C, *S).
+        labels: (N, *S) int64, ``IGNORE`` where there is no label.
+        weights: (N, *S), 1 if not given.
+        count: labeled sites of the *whole* batch [pseudo; labeled], so that L = L_X + L_U over one N. Counted
+            from ``labels`` if not given.
+    """
+    total = per_site(logits, labels, weights).sum()
+    if count is None:
+        count = labeled_sites(labels)
+    return total / (count.clamp_min(1.0) if isinstance(count, Tensor) else max(count, 1.0))

@@ -1,0 +1,50 @@
+"""Scores of predictions against truth: accumulate, then compute."""
+
+import torch
+from torch import Tensor
+
+from dmt.types import IGNORE
+
+
+class Confusion:
+    """Confusion matrix (C, C), rows truth and columns prediction, for sites of any shape; with fine-grained hits.
+
+    Fine-grained accuracy counts a right answer as its probability, so that two nets with the same hits can still be
+    told apart on a small validation set. It must not compare nets trained with mixup and without.
+    """
+
+    def __init__(self, classes: int, device: torch.device | str = "cpu") -> None:
+        self.classes = classes
+        self.matrix = torch.zeros(classes, classes, dtype=torch.int64, device=device)
+        self.sure = torch.zeros((), dtype=torch.float64, device=device)
+
+    @torch.no_grad()
+    def add(self, logits: Tensor, truth: Tensor) -> None:
+        """Count a batch: logits (N, C, *S), truth (N, *S) with ``IGNORE`` where there is none."""
+        confidence, labels = logits.float().softmax(1).max(1)
+        valid = truth != IGNORE
+        cells = truth[valid] * self.classes + labels[valid]
+        self.matrix += torch.bincount(cells, minlength=self.classes**2).view(self.classes, self.classes)
+        self.sure += confidence[valid & (labels == truth)].double().sum()
+
+    @property
+    def count(self) -> int:
+        """Sites counted so far."""
+        return int(self.matrix.sum())
+
+    def accuracy(self) -> float:
+        """Share of right answers, in percent; NaN when nothing was counted."""
+        return _percent(int(self.matrix.diagonal().sum()), self.count)
+
+    def fine_grained(self) -> float:
+        """(1/N) Σ 1[right]·p(right), in percent."""
+        return _percent(float(self.sure), self.count)
+
+    def per_class(self) -> list[float]:
+        """Recall of each class in percent; NaN for a class without truth."""
+        hits, totals = self.matrix.diagonal().tolist(), self.matrix.sum(1).tolist()
+        return [_percent(hit, total) for hit, total in zip(hits, totals, strict=True)]
+
+
+def _percent(part: float, whole: int) -> float:
+    return 100.0 * part / whole if whole else float("nan")

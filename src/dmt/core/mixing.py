@@ -1,0 +1,36 @@
+"""Mixup of images and of their weights, with one λ and one permutation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Mix:
+    """One draw of mixup: what is mixed with what, and how much of the first stays."""
+
+    coefficient: Tensor | float  # λ, 0-d
+    partners: Tensor  # (N,) int64, a permutation
+
+    def blend(self, values: Tensor) -> Tensor:
+        """λ·v + (1 − λ)·v_π along the first dimension; for images and weights alike."""
+        return self.coefficient * values + (1.0 - self.coefficient) * values[self.partners]
+
+
+def draw(count: int, alpha: float, rng: np.random.Generator, *, dominant: bool, device: torch.device) -> Mix:
+    """Draw λ ~ Beta(α, α) and a permutation of the batch.
+
+    Args:
+        count: batch size.
+        alpha: both parameters of the Beta distribution.
+        rng: the stage's random stream for mixing.
+        dominant: use max(λ, 1 − λ), so that a sample stays closer to itself than to its partner. The paper's
+            rounds do, its Baseline does not.
+        device: where the permutation is needed.
+    """
+    coefficient = float(rng.beta(alpha, alpha))
+    if dominant:
+        coefficient = max(coefficient, 1.0 - coefficient)
+    return Mix(coefficient, torch.from_numpy(rng.permutation(count)).to(device, non_blocking=True))

@@ -1,0 +1,30 @@
+"""Factors that change over a stage. ``progress`` is t/T, 0 at the first step."""
+
+import math
+from collections.abc import Callable
+
+
+def gamma(progress: float) -> float:
+    """exp(−5(1 − t/T)²): from 0.0067 to 1.
+
+    The paper prints exp(+5…), which would start at 148; its code has the minus sign, as here.
+    """
+    return math.exp(-5.0 * (1.0 - progress) ** 2)
+
+
+def constant(progress: float) -> float:
+    """Always 1."""
+    return 1.0
+
+
+def cosine(progress: float) -> float:
+    """Half a cosine from 1 to 0, without restarts: the learning rate for images."""
+    return 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+def poly(progress: float) -> float:
+    """(1 − t/T)^0.9, the learning rate for pixels."""
+    return float((1.0 - progress) ** 0.9)
+
+
+RATES: dict[str, Callable[[float], float]] = {"constant": constant, "cosine": cosine, "poly": poly}

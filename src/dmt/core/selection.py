@@ -1,0 +1,29 @@
+"""Which pseudo labels to keep: the most confident, exactly as many as asked for."""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def quota(fraction: float, count: int) -> int:
+    """floor(α·n + 0.5): how many of ``count`` sites the fraction keeps. The same rule everywhere."""
+    # α·n is rounded first: 0.6 · 45,805 must not fall below its half for binary reasons
+    return min(count, math.floor(round(fraction * count, 9) + 0.5))
+
+
+def top(confidence: Tensor, fraction: float) -> Tensor:
+    """Mark the most confident ``quota(fraction, n)`` sites of (n,); of equals the earlier is kept. Returns a mask."""
+    order = torch.argsort(confidence, descending=True, stable=True)  # indices, not a mask
+    mask = torch.zeros_like(confidence, dtype=torch.bool)
+    mask[order[: quota(fraction, len(confidence))]] = True
+    return mask
+
+
+def top_per_class(confidence: Tensor, labels: Tensor, fraction: float, classes: int) -> Tensor:
+    """As `top` within each class, so that rare classes keep their share. A class nobody predicted selects nothing."""
+    mask = torch.zeros_like(confidence, dtype=torch.bool)
+    for label in range(classes):
+        members = (labels == label).nonzero().squeeze(1)  # indices, in stable order
+        mask[members[top(confidence[members], fraction)]] = True
+    return mask

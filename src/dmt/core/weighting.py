@@ -1,0 +1,92 @@
+"""How much each pseudo label counts: the heart of Dynamic Mutual Training.
+
+Every weighting takes the student's logits and the stored target and returns ``(labels, weights)``. It returns
+labels too because flipping changes them. Nothing here carries a gradient, asks which task it is in, or computes
+in less than float32.
+
+``gamma`` may be a number or a 0-d tensor. Switching the weighting off is `uniform`, never ``gamma=0``: with
+gamma 0 the third case of Eq. 6 still gets weight 0.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dmt.types import IGNORE, Target
+
+Gamma = float | Tensor
+Weighted = tuple[Tensor, Tensor]
+Weighting = Callable[[Tensor, Target, Gamma, Gamma | None], Weighted]
+
+AGREE, NEGATIVE, POSITIVE = 0, 1, 2
+"""The cases of Eq. 6: agreement; disagreement the teacher wins (ties included); disagreement the student wins."""
+
+
+class Opinion(NamedTuple):
+    """What the student thinks of the teacher's labels. Every field is (N, *S)."""
+
+    labels: Tensor  # y_B, the student's own label
+    confidence: Tensor  # c_B, its probability
+    probability: Tensor  # p_B, what the student gives the teacher's label y_A
+    cases: Tensor  # AGREE, NEGATIVE or POSITIVE; IGNORE where the teacher gave no label
+
+
+@torch.no_grad()
+def opinion(logits: Tensor, target: Target) -> Opinion:
+    """Compare the student's prediction with the teacher's label at every site.
+
+    Args:
+        logits: (N, C, *S), any float type.
+        target: the teacher's labels and confidence, (N, *S).
+    """
+    probabilities = logits.float().softmax(1)
+    confidence, labels = probabilities.max(1)
+    labeled = target.labels != IGNORE
+    # IGNORE cannot be an index: look up class 0 there, the result is masked by every caller
+    index = target.labels.clamp_min(0).unsqueeze(1)
+    probability = probabilities.gather(1, index).squeeze(1)
+    disagree = torch.where(confidence > target.confidence, POSITIVE, NEGATIVE)  # strict: a tie is the teacher's
+    cases = torch.where(labels == target.labels, AGREE, disagree).where(labeled, IGNORE)
+    return Opinion(labels, confidence, probability, cases)
+
+
+def uniform(logits: Tensor, target: Target, gamma: Gamma = 0.0, gamma2: Gamma | None = None) -> Weighted:
+    """Weight 1 for every labeled site (Curriculum Labeling, CBST). Reads neither logits nor gamma."""
+    return target.labels, (target.labels != IGNORE).float()
+
+
+def dynamic(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
+    """The dynamic weight, Eq. 6: p_B^γ1 on agreement, p_B^γ2 where the teacher is surer, 0 where the student is.
+
+    Args:
+        logits: (N, C, *S), the student's.
+        target: the teacher's labels and confidence.
+        gamma: γ1, for sites where both nets agree.
+        gamma2: γ2, for disagreement won by the teacher; γ1 if not given.
+    """
+    view = opinion(logits, target)
+    agreed = view.probability**gamma
+    disputed = view.probability ** (gamma if gamma2 is None else gamma2)
+    weights = torch.where(view.cases == AGREE, agreed, disputed)
+    keep = (view.cases == AGREE) | (view.cases == NEGATIVE)
+    return target.labels, weights.where(keep, 0.0)
+
+
+def naive(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
+    """DMT-Naive: p_B^γ at every labeled site, without cases."""
+    view = opinion(logits, target)
+    return target.labels, (view.probability**gamma).where(view.cases != IGNORE, 0.0)
+
+
+def flip(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
+    """DMT-Flip: as `dynamic`, but where the student is surer its own label is learned, weighted (1 − c_A)^γ2."""
+    labels, weights = dynamic(logits, target, gamma, gamma2)
+    view = opinion(logits, target)
+    positive = view.cases == POSITIVE
+    doubt = (1.0 - target.confidence.float()) ** (gamma if gamma2 is None else gamma2)
+    return torch.where(positive, view.labels, labels), torch.where(positive, doubt, weights)
+
+
+WEIGHTINGS: dict[str, Weighting] = {"uniform": uniform, "dynamic": dynamic, "naive": naive, "flip": flip}

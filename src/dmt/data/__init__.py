@@ -1,0 +1,1 @@
+"""Data sets, splits, augmentation, and batches made of them. Reads data folders, never writes into them."""

@@ -1,0 +1,67 @@
+"""Where a run was made: versions, hardware, git state. A number without these cannot be checked."""
+
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dmt.errors import ConfigError
+from dmt.version import VERSION
+
+
+def pick_device(name: str) -> torch.device:
+    """``auto`` takes CUDA where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"unknown device '{name}'; choose auto, cpu, cuda or cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"device '{name}' is not supported; choose auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f"device '{name}' is not there: {torch.cuda.device_count()} CUDA devices; use --device cpu")
+    return device
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """Plain values for the run folder."""
+    hardware: dict[str, Any] = {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cores": os.cpu_count(),
+    }
+    hardware["device"] = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    return {
+        "dmt": VERSION,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "numpy": metadata.version("numpy"),
+        "hardware": hardware,
+        "git": _git(),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+    }
+
+
+def _git() -> dict[str, Any] | None:
+    """The commit of the source tree that runs, if it is a checkout."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+
+    def ask(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout
+
+    try:
+        return {
+            "commit": ask("rev-parse", "HEAD").strip(),
+            "changed": bool(ask("status", "--porcelain").strip()),
+        }
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,32 @@
+"""What a user can cause, each as one clear line that says what to do. The command turns these into exit code 2."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class DmtError(Exception):
+    """Anything the user can mend. Its text is one line and names the remedy."""
+
+
+class ConfigError(DmtError):
+    """An unknown name or key, or a value of the wrong type or out of range."""
+
+
+class DataError(DmtError):
+    """A data set that is missing, incomplete or damaged."""
+
+
+class RunError(DmtError):
+    """A run folder that cannot be used as asked: made by another configuration, in use, unfinished, damaged."""
+
+
+class DivergenceError(DmtError):
+    """A loss or parameter stopped being finite."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a name that does not exist, naming the nearest one that does."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f"did you mean '{near[0]}'?" if near else f"choose from: {', '.join(names)}"
+    return ConfigError(f"unknown {kind} '{name}'; {hint}")

@@ -1,0 +1,1 @@
+"""What to train, in what order, on whose labels. Nothing here trains."""

@@ -1,0 +1,130 @@
+"""Every method in a few lines: a shape of plan and a weighting.
+
+| method    | plan            | pseudo labels from | weight          |
+|-----------|-----------------|--------------------|-----------------|
+| baseline  | alone           | –                  | –               |
+| oracle    | alone           | –                  | –               |
+| cl        | chain, restart  | the net before     | uniform         |
+| dst       | chain, fine-tune| its earlier self   | dynamic         |
+| dmt       | chain, restart  | the net before     | dynamic, γ ramp |
+| dmt-naive | as dmt          | as dmt             | naive           |
+| dmt-flip  | as dmt          | as dmt             | flip            |
+
+With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from dmt.core.schedule import Schedule
+from dmt.errors import unknown
+from dmt.methods.plan import Labels, Plan, Share, Stage
+from dmt.methods.recipe import Recipe
+from dmt.objectives.stored import Stored
+from dmt.objectives.truth import Supervised
+
+
+@dataclass(frozen=True)
+class Method:
+    """A name, a line for people, and how its plan is built."""
+
+    name: str
+    title: str
+    summary: str
+    build: Callable[[Recipe], Plan]
+
+
+def plan(method: str, recipe: Recipe) -> Plan:
+    """The stages of a method under a recipe."""
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    return METHODS[method].build(recipe)
+
+
+def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -> Plan:
+    """One stage, taught by labels only."""
+    stage = _supervised("A", recipe, truth=truth)
+    return Plan((stage,), (stage.name,))
+
+
+def chain(recipe: Recipe, weighting: str, *, restart: bool) -> Plan:
+    """Algorithm 1: each net labels for the next, which starts afresh or goes on from it."""
+    stages = [_supervised("A", recipe)]
+    for number, fraction in enumerate(recipe.fractions, start=1):
+        teacher = stages[-1].name
+        start = None if restart else teacher
+        stages.append(_round("A", number, recipe, weighting, _labels(recipe, teacher, fraction), start))
+    return Plan(tuple(stages), (stages[-1].name,))
+
+
+def pair(recipe: Recipe, weighting: str) -> Plan:
+    """Algorithm 2: two lines, each fine-tuned on what the *previous* net of the other labeled."""
+    share_a = None if recipe.share is None else Share(recipe.share, "head")
+    share_b = None if recipe.share is None else Share(recipe.share, "tail")
+    stages = [_supervised("A", recipe, share=share_a), _supervised("B", recipe, share=share_b)]
+    for number, fraction in enumerate(recipe.fractions, start=1):
+        a, b = stages[-2].name, stages[-1].name
+        # both learn from round i-1, never from the peer's fresh net of this round
+        stages.append(_round("A", number, recipe, weighting, _labels(recipe, b, fraction), a))
+        stages.append(_round("B", number, recipe, weighting, _labels(recipe, a, fraction), b))
+    return Plan(tuple(stages), (stages[-2].name, stages[-1].name))
+
+
+def _mutual(weighting: str) -> Callable[[Recipe], Plan]:
+    def build(recipe: Recipe) -> Plan:
+        return pair(recipe, weighting) if recipe.shape == "pair" else chain(recipe, weighting, restart=True)
+
+    return build
+
+
+def _supervised(
+    line: str, recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled", share: Share | None = None
+) -> Stage:
+    epochs = recipe.epochs_oracle if truth == "everything" else recipe.epochs
+    schedule = _schedule(recipe, epochs, recipe.rate, labeled=recipe.batch)
+    return Stage(f"{line}0", line, 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
+
+
+def _round(line: str, number: int, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
+    # γ belongs to the weighting: under uniform it would only split the identity of equal stages
+    dynamic = weighting != "uniform"
+    objective = Stored(
+        weighting,
+        gamma=recipe.gamma if dynamic else 1.0,
+        gamma2=recipe.gamma2 if dynamic else None,
+        ramp=recipe.gamma_ramp if dynamic else False,
+        mixup=recipe.mixup,
+        double_statistics=recipe.double_statistics if dynamic else False,
+    )
+    sizes = {"labeled": recipe.batch_labeled, "pseudo": recipe.batch_pseudo}
+    schedule = _schedule(recipe, recipe.epochs_round, recipe.rate_round, **sizes)
+    return Stage(f"{line}{number}", line, number, objective, schedule, start=start, labels=labels)
+
+
+def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, pseudo: int = 0) -> Schedule:
+    shared = {"momentum": recipe.momentum, "weight_decay": recipe.weight_decay, "ema": recipe.ema}
+    return Schedule(epochs, rate, recipe.rate_ramp, labeled, pseudo, **shared)
+
+
+def _labels(recipe: Recipe, by: str, fraction: float) -> Labels:
+    return Labels(by, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise)
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("baseline", "Baseline", "labels only", alone),
+        Method("oracle", "Oracle", "every training image with its true label: the ceiling",
+               lambda recipe: alone(recipe, "everything")),
+        Method("cl", "CL", "Curriculum Labeling: each net labels for a fresh one, every label counts alike",
+               lambda recipe: chain(recipe, "uniform", restart=True)),
+        Method("dst", "DST", "Dynamic Self-Training: one net, fine-tuned round by round on its own labels",
+               lambda recipe: chain(recipe, "dynamic", restart=False)),
+        Method("dmt", "DMT", "Dynamic Mutual Training: a label counts less where teacher and student disagree",
+               _mutual("dynamic")),
+        Method("dmt-naive", "DMT-Naive", "ablation: weight p^γ everywhere, no cases", _mutual("naive")),
+        Method("dmt-flip", "DMT-Flip", "ablation: where the student is surer, it learns its own label",
+               _mutual("flip")),
+    )
+}  # fmt: skip

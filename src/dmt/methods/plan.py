@@ -1,0 +1,103 @@
+"""A method is a plan plus an objective. A plan is a tuple of stages; a stage is one training."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from dmt.core import selection
+from dmt.core.schedule import Schedule
+from dmt.objectives.base import Objective
+from dmt.types import Sizes
+
+Copy = Literal["raw", "ema"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Whose pseudo labels a stage learns from, and how many of them.
+
+    Attributes:
+        by: the stage whose last net labels all unlabeled images.
+        fraction: α, the share that is kept, most confident first.
+        per_class: rank within each predicted class instead of over all.
+        copy: which of the teacher's nets labels, the raw one or its slow copy.
+        noise: share of kept labels replaced by a wrong class. For stress tests only.
+    """
+
+    by: str
+    fraction: float
+    per_class: bool = False
+    copy: Copy = "raw"
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """Difference-maximized sampling, Eq. 11: the head or the tail of the shuffled labeled list."""
+
+    portion: float
+    side: Literal["head", "tail"]
+
+    def slice(self, count: int) -> slice:
+        """Positions in the shuffled list; both sides drop ⌈(1 − portion)·n⌉."""
+        kept = count - math.ceil(round((1.0 - self.portion) * count, 9))
+        return slice(0, kept) if self.side == "head" else slice(count - kept, count)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One training, with its parents by name.
+
+    Attributes:
+        name: unique within the plan: line and round, "A3".
+        start: the stage whose net this one goes on with; None for a fresh net.
+        truth: which labels it may see; "everything" only for the Oracle.
+        share: the part of the labeled list it sees; None for all.
+    """
+
+    name: str
+    line: str
+    round: int
+    objective: Objective
+    schedule: Schedule
+    start: str | None = None
+    labels: Labels | None = None
+    truth: Literal["labeled", "everything"] = "labeled"
+    share: Share | None = None
+
+    def steps_per_epoch(self, sizes: Sizes) -> int:
+        """⌈n/B⌉: a short last batch is filled from the next permutation, so that every step has one shape."""
+        if self.labels is not None:
+            return -(-selection.quota(self.labels.fraction, sizes.unlabeled) // self.schedule.pseudo)
+        count = sizes.everything if self.truth == "everything" else sizes.labeled
+        if self.share is not None:
+            count = len(range(*self.share.slice(count).indices(count)))
+        return -(-count // self.schedule.labeled)
+
+    def steps(self, sizes: Sizes) -> int:
+        return self.schedule.epochs * self.steps_per_epoch(sizes)
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Stages that must be finished before this one."""
+        teacher = None if self.labels is None else self.labels.by
+        return tuple(dict.fromkeys(name for name in (self.start, teacher) if name is not None))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages in an order in which they can be trained. ``results`` are the last of each line."""
+
+    stages: tuple[Stage, ...]
+    results: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for stage in self.stages:
+            missing = set(stage.parents) - seen
+            if missing or stage.name in seen:
+                raise ValueError(f"stage {stage.name} is a duplicate or comes before its parents {missing}")
+            seen.add(stage.name)
+
+    def __getitem__(self, name: str) -> Stage:
+        return next(stage for stage in self.stages if stage.name == name)

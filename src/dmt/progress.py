@@ -1,0 +1,141 @@
+"""What a person sees while a run trains: bars on a terminal, lines in a log, or nothing."""
+
+import sys
+import time
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Watcher(ABC):
+    """Hears of a run. Work is counted in training passes over images, so that the ETA is right across stages."""
+
+    def __enter__(self) -> "Watcher":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027  most watchers hold nothing
+        """Free what the watcher holds."""
+
+    @abstractmethod
+    def begin(self, total: float, done: float) -> None:
+        """A run begins, with so much work in all, of which some was done before."""
+
+    @abstractmethod
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        """A stage begins, or goes on from step ``done``; each step is so much work."""
+
+    @abstractmethod
+    def step(self, done: int) -> None:
+        """So many steps of the current stage are done."""
+
+    @abstractmethod
+    def note(self, text: str) -> None:
+        """Something worth a line."""
+
+
+class Silent(Watcher):
+    """Says nothing."""
+
+    def begin(self, total: float, done: float) -> None:
+        pass
+
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        pass
+
+    def step(self, done: int) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
+class Bars(Watcher):
+    """Two bars with ETA on a terminal: this stage, and the whole run."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("ETA"),
+            TimeRemainingColumn(compact=True),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            speed_estimate_period=60,
+        )
+        self._whole = self._bars.add_task("whole run", total=None)
+        self._part = self._bars.add_task("reading", total=None)
+        self._steps_done, self._work = 0, 0.0
+        self._bars.start()
+
+    def close(self) -> None:
+        self._bars.stop()
+
+    def begin(self, total: float, done: float) -> None:
+        self._bars.reset(self._whole, total=total)
+        self._bars.update(self._whole, completed=done)
+
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        self._bars.reset(self._part, total=steps, completed=done, description=title)
+        self._steps_done, self._work = done, work
+
+    def step(self, done: int) -> None:
+        self._bars.advance(self._whole, (done - self._steps_done) * self._work)
+        self._bars.update(self._part, completed=done)
+        self._steps_done = done
+
+    def note(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True)
+
+
+class Lines(Watcher):
+    """A line every few seconds, for logs and pipes."""
+
+    def __init__(self, stream: TextIO, every: float = 10.0) -> None:
+        self._stream, self._every = stream, every
+        self._total = self._done = self._fresh = 0.0
+        self._title, self._steps, self._steps_done, self._work = "", 0, 0, 0.0
+        self._began = self._said = time.monotonic()
+
+    def begin(self, total: float, done: float) -> None:
+        self._total, self._done, self._fresh = total, done, 0.0
+        self._began = self._said = time.monotonic()
+
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        self._title, self._steps, self._steps_done, self._work = title, steps, done, work
+
+    def step(self, done: int) -> None:
+        work = (done - self._steps_done) * self._work
+        self._steps_done, self._done, self._fresh = done, self._done + work, self._fresh + work
+        now = time.monotonic()
+        if now - self._said >= self._every:
+            left = (self._total - self._done) * (now - self._began) / max(self._fresh, 1e-9)
+            self.note(f"{self._title}: step {done}/{self._steps}, whole run {self._done / self._total:.0%}, "
+                      f"ETA {duration(left)}")  # fmt: skip
+            self._said = now
+
+    def note(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+def default() -> Watcher:
+    """Bars on a terminal, lines elsewhere; both on standard error, so that results can be piped."""
+    console = Console(stderr=True)
+    return Bars(console) if console.is_terminal else Lines(sys.stderr)
+
+
+def duration(seconds: float) -> str:
+    """1:02:03, or 2:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,252 @@
+"""A run: methods × seeds, as stages trained once each, in one folder that can be stopped, moved and gone on with."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from dmt import config as configuration
+from dmt import environment, presets, progress
+from dmt.config import Config
+from dmt.core import streams
+from dmt.data.audit import Audit
+from dmt.data.datasets import DATASETS
+from dmt.data.sets import LabeledSet
+from dmt.errors import ConfigError
+from dmt.folder import Folder, Job
+from dmt.identity import Work, identify
+from dmt.methods import catalogue
+from dmt.models import build
+from dmt.objectives.stored import Stored
+from dmt.report import Report
+from dmt.stopping import Stop
+from dmt.tasks import classification
+from dmt.tasks.base import Task
+from dmt.training import inference, loop, store
+from dmt.training.checkpoint import Checkpoint
+from dmt.training.journal import Journal
+from dmt.training.store import Store
+from dmt.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where and how a run works. None of this changes a result, so none of it enters an identity."""
+
+    data_folder: Path
+    device: torch.device
+    checkpoint_every: float
+    stop: Stop
+    watcher: progress.Watcher
+
+
+def fit(
+    data: str,
+    *,
+    out: str | Path,
+    method: str | Sequence[str] = "dmt",
+    seed: int | Iterable[int] = 1,
+    settings: Mapping[str, Any] | None = None,
+    data_folder: str | Path = "data",
+    device: str = "auto",
+    budget: float | None = None,
+    checkpoint_every: float = 30.0,
+    watcher: progress.Watcher | None = None,
+) -> Report:
+    """Train one or more methods on a data set and report what came out.
+
+    Repeating the call goes on where it stopped: finished stages are skipped, an interrupted one continues, and the
+    result equals that of an unbroken run. Stages that several methods have in common are trained once.
+
+    Args:
+        data: a preset, e.g. "digits" or "cifar10-4k".
+        out: the run's folder; nothing is written elsewhere.
+        method: one or more of `dmt list`.
+        seed: one or more; a seed decides the split and every random number.
+        settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
+        data_folder: where a data set that is not embedded lies.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        budget: stop cleanly after so many seconds.
+        checkpoint_every: seconds between checkpoints within a stage.
+        watcher: hears of progress; bars or lines by default.
+
+    Raises:
+        DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
+    """
+    config = configuration.override(presets.get(data).config, settings or {})
+    methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
+    seeds = [seed] if isinstance(seed, int) else list(dict.fromkeys(seed))
+    for each in methods:
+        catalogue.plan(each, config.recipe)  # an unknown method is refused before anything is written
+    if not methods or not seeds:
+        raise ConfigError("nothing to train: give at least one method and one seed")
+    picked = environment.pick_device(device)
+    with watcher or progress.default() as watching:
+        site = Site(Path(data_folder), picked, checkpoint_every, Stop(budget), watching)
+        with site.stop.on_signals():
+            folder = Folder(Path(out))
+            with folder.claimed(data, configuration.flat(config)):
+                folder.log_session(environment.describe(picked))
+                _Runner(config, folder, site).run(methods, seeds)
+    return Report.read([out])
+
+
+class _Runner:
+    """Trains what a folder still lacks."""
+
+    def __init__(self, config: Config, folder: Folder, site: Site) -> None:
+        self._config, self._folder, self._site = config, folder, site
+        self._tasks: dict[int, tuple[Task, Audit]] = {}
+
+    def run(self, methods: Sequence[str], seeds: Sequence[int]) -> None:
+        """All methods of a seed, then the next seed."""
+        self._open(seeds)
+        jobs = [self._job(method, seed) for seed in seeds for method in methods]
+        self._folder.add_jobs([job for job, _ in jobs])
+        works = list({work.identity: work for _, works in jobs for work in works}.values())
+        names = {work.identity: _titles(work, jobs) for work in works}
+        self._site.watcher.begin(sum(w.steps * w.cost for w in works), sum(self._done(w) for w in works))
+        for work in works:
+            self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
+
+    def _open(self, seeds: Sequence[int]) -> None:
+        options = self._config.data
+        images = DATASETS[options.dataset].read(self._site.data_folder, self._site.watcher.note)
+        for seed in seeds:
+            task, audit = classification.split_up(options, images, seed)
+            build.build(task.net_spec(self._config.net), seed)  # an unknown net is refused before training
+            self._tasks[seed] = (task, audit)
+            self._folder.record_split(seed, task)
+
+    def _job(self, method: str, seed: int) -> tuple[Job, list[Work]]:
+        plan = catalogue.plan(method, self._config.recipe)
+        works = identify(plan, self._config, self._tasks[seed], seed)
+        outline = [work.outline() for work in works]
+        return Job(method, seed, outline, list(plan.results)), works
+
+    def _done(self, work: Work) -> float:
+        state = Checkpoint(self._folder.stage(work.place)).state()
+        return 0.0 if state is None else state["step"] * work.cost
+
+    def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
+        """Label, train, score and audit one stage; each part is skipped if it was done before."""
+        place = self._folder.stage(work.place)
+        checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
+        if checkpoint.done and any(line["kind"] == "round" for line in journal.read()):
+            return
+        if self._site.stop():
+            raise self._site.stop.error()
+        task, audit = self._tasks[work.seed]
+        state = checkpoint.state()
+        self._site.watcher.stage(title, work.steps, 0 if state is None else state["step"], work.cost)
+        labels = self._labels(work, place, journal, family) if work.stage.labels is not None else None
+        trainer = self._trainer(work, task, family)
+        labeled = audit.everything if work.stage.truth == "everything" else task.labeled
+        labeled = _shared(labeled, work)
+        kept = None if labels is None else labels.kept()
+        batches = task.batches(labeled, kept, work.stage.schedule, work.stream_seed, self._site.device)
+        pace = loop.Pace(self._site.checkpoint_every, self._site.stop, self._site.watcher.step)
+        if not loop.fit(trainer, batches, checkpoint, journal, pace):
+            raise self._site.stop.error()
+        self._conclude(work, title, trainer, journal, checkpoint, labels)
+
+    def _labels(self, work: Work, place: Path, journal: Journal, family: Mapping[str, Work]) -> Store:
+        """The pseudo labels of a stage: made once by its teacher, then read."""
+        wanted = work.stage.labels
+        assert wanted is not None
+        if Store.exists(place):
+            return Store.load(place)
+        task, _ = self._tasks[work.seed]
+        teacher = family[wanted.by]
+        net = self._finished(teacher, task, wanted.copy)
+        target = inference.label(net, task, task.unlabeled, self._site.device)
+        classes = len(task.classes)
+        selected = store.choose(target, classes, wanted.fraction, per_class=wanted.per_class)
+        if wanted.noise:
+            target = store.corrupt(target, selected, classes, wanted.noise, work.stream_seed)
+        provenance = dataclasses.asdict(wanted) | {"teacher": teacher.place, "round": work.stage.round}
+        labels = Store(target, selected, provenance)
+        labels.save(place)
+        journal.write("labels", kept=int(selected.sum()), of=len(selected), coverage=labels.coverage(classes))
+        return labels
+
+    def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
+        return load_net(self._folder, work.place, task, self._config.net, copy).to(self._site.device)
+
+    def _trainer(self, work: Work, task: Task, family: Mapping[str, Work]) -> Trainer:
+        if work.stage.start is None:
+            net: nn.Module = build.build(task.net_spec(self._config.net), streams.seed_of(work.stream_seed, "net"))
+        else:
+            net = self._finished(family[work.stage.start], task, "raw")
+        stage = work.stage
+        return Trainer([net], stage.objective, stage.schedule, work.steps, work.stream_seed, self._site.device)
+
+    def _conclude(
+        self,
+        work: Work,
+        title: str,
+        trainer: Trainer,
+        journal: Journal,
+        checkpoint: Checkpoint,
+        labels: Store | None,
+    ) -> None:
+        """Scores and audit of a finished stage. Nothing of this goes back into training."""
+        task, audit = self._tasks[work.seed]
+        copies = {"raw": trainer.nets[0], "ema": trainer.slow[0].net}
+        scores = {
+            split: {
+                copy: inference.score(net, task, images, self._site.device).as_json() for copy, net in copies.items()
+            }
+            for split, images in (("validation", task.validation), ("test", task.test))
+            if len(images)
+        }
+        checked = None if labels is None else self._audit(work, task, audit, trainer, labels)
+        state = checkpoint.state() or {}
+        cost = {
+            "steps": work.steps,
+            "images": work.steps * work.stage.schedule.batch,
+            "seconds": state["seconds"],
+        }
+        journal.write("round", scores=scores, audit=checked, cost=cost)
+        raw, ema = (scores["test"][copy]["accuracy"] for copy in ("raw", "ema"))
+        self._site.watcher.note(f"{title}: test accuracy {raw:.2f} (EMA {ema:.2f}) after {work.steps} steps, "
+                                f"{progress.duration(state['seconds'])}")  # fmt: skip
+
+    def _audit(self, work: Work, task: Task, audit: Audit, trainer: Trainer, labels: Store) -> dict[str, object]:
+        """Pseudo-label error, plain and as the finished student weighs it."""
+        objective = work.stage.objective
+        weights = None
+        if isinstance(objective, Stored) and objective.weighting != "uniform":
+            outputs = [out for _, out in inference.logits(trainer.nets[0], task, task.unlabeled, self._site.device)]
+            _, weights = objective.weigh(torch.cat(outputs).cpu(), labels.target)
+        return audit.pseudo_labels(labels.target.labels, labels.target.confidence, labels.selected, weights)
+
+
+def load_net(folder: Folder, place: str, task: Task, name: str, copy: str) -> nn.Module:
+    """The net of a finished stage, in eval mode on the host."""
+    net = build.build(task.net_spec(name), seed=0)
+    Checkpoint(folder.stage(place)).load_net(net, copy)
+    return net.eval()
+
+
+def _shared(labeled: LabeledSet, work: Work) -> LabeledSet:
+    """The stage's share of the labels; both shares are cut from one shuffled list."""
+    if work.stage.share is None:
+        return labeled
+    order = streams.stream(work.seed, "share").permutation(len(labeled))
+    return labeled.take(torch.from_numpy(order[work.stage.share.slice(len(labeled))]))
+
+
+def _titles(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> str:
+    """ "CL, DMT A0, seed 1": all methods that a stage serves."""
+    methods = [catalogue.METHODS[job.method].title for job, works in jobs if work in works]
+    return f"{', '.join(methods)} {work.stage.name}, seed {work.seed}"
+
+
+def _family(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> list[Work]:
+    """All stages of a plan that holds this one, among them its parents."""
+    return next(works for _, works in jobs if work in works)

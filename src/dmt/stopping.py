@@ -1,0 +1,68 @@
+"""Stopping cleanly: a budget that ran out, Ctrl-C and SIGTERM all end a run at a checkpoint."""
+
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from dmt.errors import ConfigError, DmtError
+
+
+class Stopped(DmtError):
+    """The run ended before its last step, on purpose. Nothing is lost; the same command goes on."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(f"stopped by {reason} at a checkpoint; repeat the command to go on")
+        self.code = code
+
+
+class Stop:
+    """Why to stop, once there is a reason."""
+
+    def __init__(self, budget: float | None = None) -> None:
+        self._deadline = None if budget is None else time.monotonic() + budget
+        self._signal: int | None = None
+
+    def __call__(self) -> bool:
+        return self._signal is not None or (self._deadline is not None and time.monotonic() >= self._deadline)
+
+    def error(self) -> Stopped:
+        """What to raise: the exit code is 128 + signal, or 3 when the budget ran out."""
+        if self._signal is not None:
+            return Stopped(signal.Signals(self._signal).name, 128 + self._signal)
+        return Stopped("the budget", 3)
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Within, the first Ctrl-C or SIGTERM asks for a clean stop; a second one acts as usual."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread may handle signals
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def ask(number: int, frame: FrameType | None) -> None:
+            self._signal = number
+            signal.signal(number, before[signal.Signals(number)])
+
+        for number in before:
+            signal.signal(number, ask)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def seconds(text: str) -> float:
+    """``90``, ``90s``, ``9m``, ``1h30m`` to seconds."""
+    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", text.strip())
+    if not match or not any(match.groups()):
+        raise ConfigError(f"a budget looks like 90s, 9m or 1h30m, not '{text}'")
+    hours, minutes, rest = (float(each or 0) for each in match.groups())
+    total = 3600 * hours + 60 * minutes + rest
+    if total <= 0:
+        raise ConfigError(f"a budget must be longer than '{text}'")
+    return total

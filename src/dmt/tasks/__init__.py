@@ -1,0 +1,1 @@
+"""What differs between images and pixels, and nothing else."""

@@ -1,0 +1,87 @@
+"""Images that get one label each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dmt.core.metrics import Confusion
+from dmt.core.schedule import Schedule
+from dmt.data import augment, batches, splits
+from dmt.data.audit import Audit
+from dmt.data.datasets import DATASETS
+from dmt.data.options import DataOptions
+from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.errors import DataError
+from dmt.models.build import NetSpec
+from dmt.tasks.base import Batches, Task
+from dmt.types import Normalization, Target
+
+
+@dataclass(frozen=True)
+class Classification(Task):
+    """Small images of one size, held in memory as uint8."""
+
+    classes: tuple[str, ...]
+    shape: tuple[int, int, int]
+    normalization: Normalization
+    augment: augment.Augment
+    labeled: LabeledSet
+    unlabeled: UnlabeledSet
+    validation: LabeledSet
+    test: LabeledSet
+
+    def net_spec(self, name: str) -> NetSpec:
+        return NetSpec(name, len(self.classes), self.shape, self.normalization)
+
+    def batches(
+        self,
+        labeled: LabeledSet,
+        pseudo: tuple[Tensor, Target] | None,
+        schedule: Schedule,
+        seed: int,
+        device: torch.device,
+    ) -> Batches:
+        taken = None if pseudo is None else (self.unlabeled.images[pseudo[0]], pseudo[1])
+        sizes = (schedule.labeled, schedule.pseudo)
+        return batches.ImageBatches(labeled, sizes, self.augment, seed, device, taken)
+
+    def views(
+        self, images: UnlabeledSet | LabeledSet, device: torch.device, size: int
+    ) -> Iterator[tuple[slice, Tensor]]:
+        for start in range(0, len(images), size):
+            part = slice(start, min(start + size, len(images)))
+            yield part, batches.scale(images.images[part].to(device))
+
+    def meter(self, device: torch.device) -> Confusion:
+        return Confusion(len(self.classes), device)
+
+
+def split_up(options: DataOptions, images: tuple[LabeledSet, LabeledSet], seed: int) -> tuple[Classification, Audit]:
+    """A task, and apart from it the audit that alone knows the truth of its unlabeled images.
+
+    Args:
+        options: how many labels, which augmentation.
+        images: the whole (train, test) of the data set, as its reader gives them.
+        seed: decides who is labeled.
+    """
+    data = DATASETS[options.dataset]
+    train, test = images
+    if train.images.shape[1:] != data.shape:
+        raise DataError(
+            f"images of {data.name} are {data.shape}, not {tuple(train.images.shape[1:])}; is it the right folder?"
+        )
+    parts = splits.draw(train.labels, len(data.classes), options.labels, options.validation, seed)
+    hidden = train.take(parts.unlabeled)
+    task = Classification(
+        classes=data.classes,
+        shape=data.shape,
+        normalization=data.normalization,
+        augment=augment.POLICIES[options.augment],
+        labeled=train.take(parts.labeled),
+        unlabeled=hidden.without_truth(),
+        validation=train.take(parts.validation),
+        test=test,
+    )
+    return task, Audit(hidden.labels, train)

@@ -1,0 +1,99 @@
+"""The loop of a stage: batch, step, journal, checkpoint; from the first step or from where it stopped."""
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from dmt.tasks.base import Batches
+from dmt.training.checkpoint import Checkpoint
+from dmt.training.journal import Journal, Ledger
+from dmt.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When to save, when to stop, whom to tell.
+
+    Attributes:
+        checkpoint_every: seconds between checkpoints.
+        stop: asked after every step; true ends the stage at a checkpoint.
+        tell: called after every step with the number of steps done.
+    """
+
+    checkpoint_every: float
+    stop: Callable[[], bool]
+    tell: Callable[[int], None]
+
+
+def interval_of(steps: int) -> int:
+    """Steps between journal lines: about fifty lines a stage, and one every ten to a hundred steps."""
+    return max(10, min(steps // 50, 100))
+
+
+class Stopwatch:
+    """Where an interval's time went. Nothing here enters a result."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self.waiting = 0.0
+        self.images = 0
+
+    def seconds(self) -> float:
+        return max(time.perf_counter() - self._start, 1e-9)
+
+    def summary(self, device: torch.device) -> dict[str, float]:
+        seconds = self.seconds()
+        return {
+            "seconds": seconds,
+            "images_per_s": self.images / seconds,
+            "waiting": self.waiting / seconds,
+            "peak_memory_mb": peak_memory(device) / 2**20,
+        }
+
+
+def fit(trainer: Trainer, batches: Batches, checkpoint: Checkpoint, journal: Journal, pace: Pace) -> bool:
+    """Train until the last step. Returns False if stopped before; calling again goes on, to the same end."""
+    ledger, trained = Ledger(trainer.device), 0.0
+    if state := checkpoint.restore(trainer):
+        ledger.restore(state["ledger"])
+        trained = state["seconds"]
+    journal.rewind(trainer.step)
+    interval = interval_of(trainer.steps)
+    began, saved, watch = time.perf_counter(), time.perf_counter(), Stopwatch()
+
+    def save() -> None:
+        trainer.require_finite(*ledger.sums)
+        checkpoint.save(trainer, ledger=ledger.state(), seconds=trained + time.perf_counter() - began)
+
+    while trainer.step < trainer.steps:
+        rate, asked = trainer.rate, time.perf_counter()
+        batch = batches(trainer.step)
+        watch.waiting += time.perf_counter() - asked
+        loss = trainer.advance(batch)
+        ledger.add({"loss": loss.total.detach(), "rate": rate, **loss.parts})
+        watch.images += trainer.schedule.batch
+        if trainer.step % interval == 0 or trainer.step == trainer.steps:
+            trainer.require_finite(*ledger.sums)
+            journal.write("interval", step=trainer.step, **ledger.means(), **watch.summary(trainer.device))
+            watch = Stopwatch()
+        pace.tell(trainer.step)
+        if trainer.step < trainer.steps and pace.stop():
+            save()
+            return False
+        if time.perf_counter() - saved > pace.checkpoint_every:
+            save()
+            saved = time.perf_counter()
+    save()
+    return True
+
+
+def peak_memory(device: torch.device) -> float:
+    """Bytes: of the GPU where there is one, of this process otherwise."""
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak if sys.platform == "darwin" else peak * 1024)

@@ -1,0 +1,78 @@
+"""Pseudo labels with their provenance: who labeled, in which round, how sure. Written once, then read-only."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dmt import files
+from dmt.core import selection, streams
+from dmt.types import Target
+
+
+@dataclass(frozen=True)
+class Store:
+    """The labels of all unlabeled images, and which of them a stage learns from.
+
+    Attributes:
+        target: labels and confidence of every unlabeled image, (N,).
+        selected: (N,) bool, those that were kept.
+        provenance: teacher, round, fraction; plain values.
+    """
+
+    target: Target
+    selected: Tensor
+    provenance: dict[str, Any]
+
+    def kept(self) -> tuple[Tensor, Target]:
+        """Positions of the kept images, and their target."""
+        positions = self.selected.nonzero().squeeze(1)
+        return positions, Target(self.target.labels[positions], self.target.confidence[positions])
+
+    def coverage(self, classes: int) -> dict[str, list[int]]:
+        """Per predicted class: how many images got that label, and how many of those were kept."""
+        kept = self.target.labels[self.selected]
+        return {
+            "predicted": torch.bincount(self.target.labels, minlength=classes).tolist(),
+            "kept": torch.bincount(kept, minlength=classes).tolist(),
+        }
+
+    def save(self, folder: Path) -> None:
+        tensors = {
+            "labels": self.target.labels.to(torch.int32),
+            "confidence": self.target.confidence,
+            "selected": self.selected,
+        }
+        files.write_tensors(folder / "pseudo.safetensors", tensors)
+        # written last: its presence says that the labels are complete
+        files.write_json(folder / "pseudo.json", self.provenance)
+
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        return (folder / "pseudo.json").exists()
+
+    @classmethod
+    def load(cls, folder: Path) -> "Store":
+        tensors = files.read_tensors(folder / "pseudo.safetensors")
+        target = Target(tensors["labels"].long(), tensors["confidence"])
+        return cls(target, tensors["selected"], files.read_json(folder / "pseudo.json"))
+
+
+def choose(target: Target, classes: int, fraction: float, *, per_class: bool) -> Tensor:
+    """Which labels to keep: the top ``fraction`` by confidence, over all or within each class."""
+    if per_class:
+        return selection.top_per_class(target.confidence, target.labels, fraction, classes)
+    return selection.top(target.confidence, fraction)
+
+
+def corrupt(target: Target, selected: Tensor, classes: int, share: float, seed: int) -> Target:
+    """Replace a share of the kept labels by another class, drawn evenly; confidence stays. For stress tests."""
+    rng = streams.stream(seed, "pseudo noise")
+    kept = selected.nonzero().squeeze(1).numpy()
+    chosen = torch.from_numpy(rng.permutation(kept)[: selection.quota(share, len(kept))])
+    labels = target.labels.clone()
+    shift = torch.from_numpy(rng.integers(1, classes, size=len(chosen)))
+    labels[chosen] = (labels[chosen] + shift) % classes
+    return Target(labels, target.confidence)
