@@ -6,6 +6,12 @@
 >>> report = dmt.fit("digits", method="dmt", out="runs/a", seed=1)
 """
 
+import os
+
+# Idle OpenMP threads that spin steal the cores of whoever shares the machine, and our own: small nets on a busy
+# machine ran many times slower. It counts only if set before torch is loaded; whoever set it otherwise keeps that.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 from dmt.core import losses, mixing, ramps, selection, weighting
 from dmt.errors import DmtError
 from dmt.report import Report

@@ -274,7 +274,9 @@ def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | No
 def _rate(config: Config, batch: int, device: str) -> float:
     dataset = DATASETS[config.data.dataset]
     spec = build.NetSpec(config.net, len(dataset.classes), dataset.shape, dataset.normalization)
-    return forecast.passes_per_second(spec, batch, environment.pick_device(device))
+    picked = environment.pick_device(device)
+    with environment.fitting_threads(dataset.shape, picked):
+        return forecast.passes_per_second(spec, batch, picked)
 
 
 def _seeds(text: str) -> list[int]:

@@ -11,6 +11,7 @@ from dmt.core import streams
 from dmt.data.audit import Audit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
+from dmt.types import Sizes
 
 FORMAT = 1
 """Part of every identity: raise it when the same options would train differently."""
@@ -59,6 +60,8 @@ class Work:
 def identify(plan: Plan, config: Config, opened: tuple[Task, Audit], seed: int) -> list[Work]:
     """The plan's stages with their identities: equal options, parents and data give an equal identity."""
     task, audit = opened
+    # counted, not looked up: a folder may hold fewer images than the data set is known for
+    sizes = Sizes(len(task.labeled), len(task.unlabeled), len(audit.everything))
     identities: dict[str, str] = {}
     works = []
     for stage in plan.stages:
@@ -76,7 +79,7 @@ def identify(plan: Plan, config: Config, opened: tuple[Task, Audit], seed: int) 
         }
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         identities[stage.name] = digest
-        works.append(Work(stage, seed, digest, stage.steps(config.data.sizes)))
+        works.append(Work(stage, seed, digest, stage.steps(sizes)))
     return works
 
 

@@ -48,11 +48,11 @@ def _few(labels: int) -> Recipe:
 
 _DIGITS = Recipe(
     batch=64,
-    batch_pseudo=96,
+    batch_pseudo=32,
     batch_labeled=32,
     epochs=100,
     epochs_oracle=20,
-    epochs_round=10,
+    epochs_round=12,
     rate=0.1,
     rate_round=0.1,
     ema=0.95,

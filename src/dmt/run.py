@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from dmt import assessment, environment, presets, progress
 from dmt import config as configuration
-from dmt import environment, presets, progress
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.audit import Audit
@@ -21,12 +21,11 @@ from dmt.folder import Folder, Job
 from dmt.identity import Work, identify
 from dmt.methods import catalogue
 from dmt.models import build
-from dmt.objectives.stored import Stored
 from dmt.report import Report
 from dmt.stopping import Stop
 from dmt.tasks import classification
 from dmt.tasks.base import Task
-from dmt.training import inference, loop, store
+from dmt.training import labeler, loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.store import Store
@@ -34,7 +33,7 @@ from dmt.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Site:
+class Conditions:
     """Where and how a run works. None of this changes a result, so none of it enters an identity."""
 
     data_folder: Path
@@ -86,41 +85,50 @@ def fit(
         raise ConfigError("nothing to train: give at least one method and one seed")
     picked = environment.pick_device(device)
     with watcher or progress.default() as watching:
-        site = Site(Path(data_folder), picked, checkpoint_every, Stop(budget), watching)
-        with site.stop.on_signals():
-            folder = Folder(Path(out))
-            with folder.claimed(data, configuration.flat(config)):
-                folder.log_session(environment.describe(picked))
-                _Runner(config, folder, site).run(methods, seeds)
+        conditions = Conditions(Path(data_folder), picked, checkpoint_every, Stop(budget), watching)
+        runner = _Runner(config, Folder(Path(out)), conditions)
+        runner.open(seeds)  # data and net are tried before the folder is bound to a configuration
+        claimed = runner.folder.claimed(data, configuration.flat(config))
+        threads = environment.fitting_threads(DATASETS[config.data.dataset].shape, picked)
+        with conditions.stop.on_signals(), claimed, threads:
+            runner.folder.log_session(environment.describe(picked))
+            runner.run(methods, seeds)
     return Report.read([out])
 
 
 class _Runner:
     """Trains what a folder still lacks."""
 
-    def __init__(self, config: Config, folder: Folder, site: Site) -> None:
-        self._config, self._folder, self._site = config, folder, site
+    def __init__(self, config: Config, folder: Folder, conditions: Conditions) -> None:
+        self._config, self.folder, self._conditions = config, folder, conditions
         self._tasks: dict[int, tuple[Task, Audit]] = {}
 
-    def run(self, methods: Sequence[str], seeds: Sequence[int]) -> None:
-        """All methods of a seed, then the next seed."""
-        self._open(seeds)
-        jobs = [self._job(method, seed) for seed in seeds for method in methods]
-        self._folder.add_jobs([job for job, _ in jobs])
-        works = list({work.identity: work for _, works in jobs for work in works}.values())
-        names = {work.identity: _titles(work, jobs) for work in works}
-        self._site.watcher.begin(sum(w.steps * w.cost for w in works), sum(self._done(w) for w in works))
-        for work in works:
-            self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
-
-    def _open(self, seeds: Sequence[int]) -> None:
+    def open(self, seeds: Sequence[int]) -> None:
+        """Read the data, split it for every seed, and see that the net can be built."""
         options = self._config.data
-        images = DATASETS[options.dataset].read(self._site.data_folder, self._site.watcher.note)
+        data = DATASETS[options.dataset]
+        images = data.read(self._conditions.data_folder, self._conditions.watcher.note)
+        if (len(images[0]), len(images[1])) != (data.train, data.test):
+            self._conditions.watcher.note(
+                f"note: {data.name} has {data.train:,} training and {data.test:,} test images, "
+                f"this folder has {len(images[0]):,} and {len(images[1]):,}"
+            )
         for seed in seeds:
             task, audit = classification.split_up(options, images, seed)
             build.build(task.net_spec(self._config.net), seed)  # an unknown net is refused before training
             self._tasks[seed] = (task, audit)
-            self._folder.record_split(seed, task)
+
+    def run(self, methods: Sequence[str], seeds: Sequence[int]) -> None:
+        """All methods of a seed, then the next seed."""
+        for seed in seeds:
+            self.folder.record_split(seed, self._tasks[seed][0])
+        jobs = [self._job(method, seed) for seed in seeds for method in methods]
+        self.folder.add_jobs([job for job, _ in jobs])
+        works = list({work.identity: work for _, works in jobs for work in works}.values())
+        names = {work.identity: _titles(work, jobs) for work in works}
+        self._conditions.watcher.begin(sum(w.steps * w.cost for w in works), sum(self._done(w) for w in works))
+        for work in works:
+            self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
 
     def _job(self, method: str, seed: int) -> tuple[Job, list[Work]]:
         plan = catalogue.plan(method, self._config.recipe)
@@ -129,53 +137,56 @@ class _Runner:
         return Job(method, seed, outline, list(plan.results)), works
 
     def _done(self, work: Work) -> float:
-        state = Checkpoint(self._folder.stage(work.place)).state()
+        state = Checkpoint(self.folder.stage(work.place)).state()
         return 0.0 if state is None else state["step"] * work.cost
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""
-        place = self._folder.stage(work.place)
+        place = self.folder.stage(work.place)
         checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
         if checkpoint.done and any(line["kind"] == "round" for line in journal.read()):
             return
-        if self._site.stop():
-            raise self._site.stop.error()
+        if self._conditions.stop():
+            raise self._conditions.stop.error()
         task, audit = self._tasks[work.seed]
         state = checkpoint.state()
-        self._site.watcher.stage(title, work.steps, 0 if state is None else state["step"], work.cost)
-        labels = self._labels(work, place, journal, family) if work.stage.labels is not None else None
+        self._conditions.watcher.stage(title, work.steps, 0 if state is None else state["step"], work.cost)
+        labels = self._labels(work, place, journal, family)
         trainer = self._trainer(work, task, family)
-        labeled = audit.everything if work.stage.truth == "everything" else task.labeled
-        labeled = _shared(labeled, work)
+        labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         kept = None if labels is None else labels.kept()
-        batches = task.batches(labeled, kept, work.stage.schedule, work.stream_seed, self._site.device)
-        pace = loop.Pace(self._site.checkpoint_every, self._site.stop, self._site.watcher.step)
+        batches = task.batches(labeled, kept, work.stage.schedule, work.stream_seed, self._conditions.device)
+        pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, self._conditions.watcher.step)
         if not loop.fit(trainer, batches, checkpoint, journal, pace):
-            raise self._site.stop.error()
-        self._conclude(work, title, trainer, journal, checkpoint, labels)
+            raise self._conditions.stop.error()
+        self._conclude(work, title, trainer, labels)
 
-    def _labels(self, work: Work, place: Path, journal: Journal, family: Mapping[str, Work]) -> Store:
+    def _labels(self, work: Work, place: Path, journal: Journal, family: Mapping[str, Work]) -> Store | None:
         """The pseudo labels of a stage: made once by its teacher, then read."""
         wanted = work.stage.labels
-        assert wanted is not None
-        if Store.exists(place):
-            return Store.load(place)
+        if wanted is None:
+            return None
         task, _ = self._tasks[work.seed]
-        teacher = family[wanted.by]
-        net = self._finished(teacher, task, wanted.copy)
-        target = inference.label(net, task, task.unlabeled, self._site.device)
-        classes = len(task.classes)
-        selected = store.choose(target, classes, wanted.fraction, per_class=wanted.per_class)
-        if wanted.noise:
-            target = store.corrupt(target, selected, classes, wanted.noise, work.stream_seed)
-        provenance = dataclasses.asdict(wanted) | {"teacher": teacher.place, "round": work.stage.round}
-        labels = Store(target, selected, provenance)
-        labels.save(place)
-        journal.write("labels", kept=int(selected.sum()), of=len(selected), coverage=labels.coverage(classes))
+        if not Store.exists(place):
+            teacher = family[wanted.by]
+            labeler.label(
+                self._finished(teacher, task, wanted.copy),
+                task,
+                self._conditions.device,
+                fraction=wanted.fraction,
+                per_class=wanted.per_class,
+                noise=wanted.noise,
+                seed=work.stream_seed,
+                provenance=dataclasses.asdict(wanted) | {"teacher": teacher.place, "round": work.stage.round},
+            ).save(place)
+        labels = Store.load(place)
+        if not any(line["kind"] == "labels" for line in journal.read()):
+            counts = {"kept": int(labels.selected.sum()), "of": len(labels.selected)}
+            journal.write("labels", **counts, coverage=labels.coverage(len(task.classes)))
         return labels
 
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
-        return load_net(self._folder, work.place, task, self._config.net, copy).to(self._site.device)
+        return load_net(self.folder, work.place, task, self._config.net, copy).to(self._conditions.device)
 
     def _trainer(self, work: Work, task: Task, family: Mapping[str, Work]) -> Trainer:
         if work.stage.start is None:
@@ -183,47 +194,23 @@ class _Runner:
         else:
             net = self._finished(family[work.stage.start], task, "raw")
         stage = work.stage
-        return Trainer([net], stage.objective, stage.schedule, work.steps, work.stream_seed, self._site.device)
+        return Trainer([net], stage.objective, stage.schedule, work.steps, work.stream_seed, self._conditions.device)
 
-    def _conclude(
-        self,
-        work: Work,
-        title: str,
-        trainer: Trainer,
-        journal: Journal,
-        checkpoint: Checkpoint,
-        labels: Store | None,
-    ) -> None:
-        """Scores and audit of a finished stage. Nothing of this goes back into training."""
+    def _conclude(self, work: Work, title: str, trainer: Trainer, labels: Store | None) -> None:
+        """Scores and audit of a finished stage go to the journal, and nowhere else."""
         task, audit = self._tasks[work.seed]
-        copies = {"raw": trainer.nets[0], "ema": trainer.slow[0].net}
-        scores = {
-            split: {
-                copy: inference.score(net, task, images, self._site.device).as_json() for copy, net in copies.items()
-            }
-            for split, images in (("validation", task.validation), ("test", task.test))
-            if len(images)
-        }
-        checked = None if labels is None else self._audit(work, task, audit, trainer, labels)
-        state = checkpoint.state() or {}
-        cost = {
-            "steps": work.steps,
-            "images": work.steps * work.stage.schedule.batch,
-            "seconds": state["seconds"],
-        }
-        journal.write("round", scores=scores, audit=checked, cost=cost)
+        place = self.folder.stage(work.place)
+        seconds = (Checkpoint(place).state() or {})["seconds"]
+        cost = {"steps": work.steps, "images": work.steps * work.stage.schedule.batch, "seconds": seconds}
+        # the Oracle was trained on the validation images too
+        splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
+        scores = assessment.scores(trainer, task, splits)
+        checked = None if labels is None else assessment.pseudo_labels(trainer, task, audit, labels)
+        Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
         raw, ema = (scores["test"][copy]["accuracy"] for copy in ("raw", "ema"))
-        self._site.watcher.note(f"{title}: test accuracy {raw:.2f} (EMA {ema:.2f}) after {work.steps} steps, "
-                                f"{progress.duration(state['seconds'])}")  # fmt: skip
-
-    def _audit(self, work: Work, task: Task, audit: Audit, trainer: Trainer, labels: Store) -> dict[str, object]:
-        """Pseudo-label error, plain and as the finished student weighs it."""
-        objective = work.stage.objective
-        weights = None
-        if isinstance(objective, Stored) and objective.weighting != "uniform":
-            outputs = [out for _, out in inference.logits(trainer.nets[0], task, task.unlabeled, self._site.device)]
-            _, weights = objective.weigh(torch.cat(outputs).cpu(), labels.target)
-        return audit.pseudo_labels(labels.target.labels, labels.target.confidence, labels.selected, weights)
+        self._conditions.watcher.note(
+            f"{title}: test accuracy {raw:.2f} (EMA {ema:.2f}) after {work.steps} steps, {progress.duration(seconds)}"
+        )
 
 
 def load_net(folder: Folder, place: str, task: Task, name: str, copy: str) -> nn.Module:
@@ -242,7 +229,7 @@ def _shared(labeled: LabeledSet, work: Work) -> LabeledSet:
 
 
 def _titles(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> str:
-    """ "CL, DMT A0, seed 1": all methods that a stage serves."""
+    """'CL, DMT A0, seed 1': all methods that a stage serves."""
     methods = [catalogue.METHODS[job.method].title for job, works in jobs if work in works]
     return f"{', '.join(methods)} {work.stage.name}, seed {work.seed}"
 

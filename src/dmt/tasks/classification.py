@@ -68,10 +68,9 @@ def split_up(options: DataOptions, images: tuple[LabeledSet, LabeledSet], seed: 
     """
     data = DATASETS[options.dataset]
     train, test = images
-    if train.images.shape[1:] != data.shape:
-        raise DataError(
-            f"images of {data.name} are {data.shape}, not {tuple(train.images.shape[1:])}; is it the right folder?"
-        )
+    found = list(train.images.shape[1:])
+    if found != list(data.shape):
+        raise DataError(f"{data.name} has images of {list(data.shape)}, not {found}; is it the right folder?")
     parts = splits.draw(train.labels, len(data.classes), options.labels, options.validation, seed)
     hidden = train.take(parts.unlabeled)
     task = Classification(

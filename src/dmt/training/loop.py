@@ -1,6 +1,5 @@
 """The loop of a stage: batch, step, journal, checkpoint; from the first step or from where it stopped."""
 
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -92,8 +91,12 @@ def fit(trainer: Trainer, batches: Batches, checkpoint: Checkpoint, journal: Jou
 
 
 def peak_memory(device: torch.device) -> float:
-    """Bytes: of the GPU where there is one, of this process otherwise."""
+    """Bytes: of the GPU where there is one, of this process otherwise; 0 where the system does not tell."""
     if device.type == "cuda":
         return float(torch.cuda.max_memory_allocated(device))
+    if sys.platform == "win32":
+        return 0.0
+    import resource  # exists on Unix only
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return float(peak if sys.platform == "darwin" else peak * 1024)

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from dmt import files
-from dmt.core import selection, streams
 from dmt.types import Target
 
 
@@ -58,21 +57,3 @@ class Store:
         tensors = files.read_tensors(folder / "pseudo.safetensors")
         target = Target(tensors["labels"].long(), tensors["confidence"])
         return cls(target, tensors["selected"], files.read_json(folder / "pseudo.json"))
-
-
-def choose(target: Target, classes: int, fraction: float, *, per_class: bool) -> Tensor:
-    """Which labels to keep: the top ``fraction`` by confidence, over all or within each class."""
-    if per_class:
-        return selection.top_per_class(target.confidence, target.labels, fraction, classes)
-    return selection.top(target.confidence, fraction)
-
-
-def corrupt(target: Target, selected: Tensor, classes: int, share: float, seed: int) -> Target:
-    """Replace a share of the kept labels by another class, drawn evenly; confidence stays. For stress tests."""
-    rng = streams.stream(seed, "pseudo noise")
-    kept = selected.nonzero().squeeze(1).numpy()
-    chosen = torch.from_numpy(rng.permutation(kept)[: selection.quota(share, len(kept))])
-    labels = target.labels.clone()
-    shift = torch.from_numpy(rng.integers(1, classes, size=len(chosen)))
-    labels[chosen] = (labels[chosen] + shift) % classes
-    return Target(labels, target.confidence)

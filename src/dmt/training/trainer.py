@@ -61,6 +61,7 @@ class Trainer:
             lr=schedule.rate,
             momentum=schedule.momentum,
             weight_decay=schedule.weight_decay,
+            foreach=True,  # one call for all parameters; the default on a CPU is one for each
         )
 
     @property
@@ -77,8 +78,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        for slow, net in zip(self.slow, self.nets, strict=True):
-            slow.update(net, self.step)
+        for slow in self.slow:
+            slow.update(self.step)
         self.step += 1
         return loss
 

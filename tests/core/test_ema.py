@@ -1,0 +1,54 @@
+import pytest
+import torch
+from torch import nn
+
+from dmt.core.ema import SlowCopy
+
+
+class One(nn.Module):
+    """A single parameter, to follow by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+
+
+def test_closed_form_of_one_parameter() -> None:
+    """θ' = Π d_t·θ'_0 + Σ …: an inverted average would be near the raw value after one step."""
+    net, decay = One(), 0.9
+    slow = SlowCopy(net, decay)
+    expected = 1.0
+    for step in range(200):
+        with torch.no_grad():
+            net.value.copy_(torch.tensor(float(step % 7), dtype=torch.float64))
+        slow.update(step)
+        used = min(decay, (1 + step) / (10 + step))
+        expected = used * expected + (1 - used) * float(step % 7)
+        assert float(slow.net.value) == pytest.approx(expected)  # type: ignore[arg-type]
+
+
+def test_after_the_warm_up_a_step_moves_it_by_one_minus_decay() -> None:
+    net = One()
+    slow = SlowCopy(net, 0.999)
+    with torch.no_grad():
+        net.value.zero_()
+    slow.update(step=10**6)
+    assert float(slow.net.value) == pytest.approx(0.999)  # type: ignore[arg-type]
+
+
+def test_batchnorm_statistics_are_averaged_and_counters_copied() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2))
+    slow = SlowCopy(net, 0.5)
+    before = slow.net[1].running_mean.clone()  # type: ignore[index]
+    net(torch.randn(8, 1, 4, 4) + 3)
+    slow.update(step=100)
+    fast_norm, slow_norm = net[1], slow.net[1]  # type: ignore[index]
+    torch.testing.assert_close(slow_norm.running_mean, 0.5 * before + 0.5 * fast_norm.running_mean)  # type: ignore[operator]
+    assert int(slow_norm.num_batches_tracked) == 1
+    assert not any(parameter.requires_grad for parameter in slow.net.parameters())
+
+
+@pytest.mark.parametrize("decay", [-0.1, 1.0])
+def test_refuses_a_decay_that_is_none(decay: float) -> None:
+    with pytest.raises(ValueError, match="decay"):
+        SlowCopy(One(), decay)

@@ -1,0 +1,51 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from dmt.core import losses
+from dmt.types import IGNORE
+
+SHAPES = pytest.mark.parametrize("sites", [(), (3, 4)], ids=["images", "pixels"])
+
+
+@SHAPES
+def test_is_the_plain_mean_without_weights(sites: tuple[int, ...], generator: torch.Generator) -> None:
+    logits = torch.randn(6, 5, *sites, generator=generator)
+    labels = torch.randint(0, 5, (6, *sites), generator=generator)
+    torch.testing.assert_close(losses.cross_entropy(logits, labels), F.cross_entropy(logits, labels))
+
+
+@SHAPES
+def test_labeled_and_pseudo_parts_add_up_over_one_count(sites: tuple[int, ...], generator: torch.Generator) -> None:
+    """L = L_X + L_U with one N: sites of weight 0 count, unlabeled ones do not."""
+    logits = torch.randn(8, 5, *sites, generator=generator)
+    labels = torch.randint(0, 5, (8, *sites), generator=generator)
+    labels[0] = IGNORE
+    weights = torch.rand(labels.shape, generator=generator)
+    weights[1] = 0.0
+    count = losses.labeled_sites(labels[:5], labels[5:])
+    assert count == (labels != IGNORE).sum()
+    parts = [losses.cross_entropy(logits[part], labels[part], weights[part], count) for part in (slice(5), slice(5, 8))]
+    whole = losses.cross_entropy(logits, labels, weights)
+    torch.testing.assert_close(parts[0] + parts[1], whole)
+    by_hand = (losses.per_site(logits, labels) * weights).sum() / int((labels != IGNORE).sum())
+    torch.testing.assert_close(whole, by_hand)
+
+
+@SHAPES
+@pytest.mark.parametrize("count", [None, 0.0])
+def test_nothing_labeled_gives_zero_and_no_gradient(sites: tuple[int, ...], count: float | None) -> None:
+    logits = torch.randn(4, 5, *sites, requires_grad=True)
+    loss = losses.cross_entropy(logits, torch.full((4, *sites), IGNORE), count=count)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert loss.item() == 0.0
+    assert logits.grad is not None
+    assert torch.equal(logits.grad, torch.zeros_like(logits))
+
+
+def test_half_precision_logits_are_lifted_first() -> None:
+    logits = (20 * torch.randn(16, 5)).to(torch.bfloat16)
+    labels = torch.randint(0, 5, (16,))
+    loss = losses.cross_entropy(logits, labels)
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, F.cross_entropy(logits.float(), labels))

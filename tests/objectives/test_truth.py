@@ -1,0 +1,56 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dmt.core import mixing
+from dmt.objectives.base import Progress
+from dmt.objectives.truth import Supervised
+from dmt.types import Batch
+
+
+class Linear:
+    """Logits as a fixed linear map; remembers what it was shown."""
+
+    def __init__(self) -> None:
+        self.matrix = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        self.shown: list[Tensor] = []
+
+    def __call__(self, images: Tensor) -> Tensor:
+        self.shown.append(images)
+        return images.flatten(1) @ self.matrix
+
+    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
+        raise AssertionError("labels need no weights")
+
+
+def batch(generator: torch.Generator) -> Batch:
+    return Batch(torch.rand(6, 3, 2, 2, generator=generator), torch.randint(0, 5, (6,), generator=generator))
+
+
+def test_without_mixup_is_cross_entropy(generator: torch.Generator) -> None:
+    net, given = Linear(), batch(generator)
+    loss = Supervised().loss([net], given, Progress(3, 10, seed=1))
+    torch.testing.assert_close(loss.total, F.cross_entropy(net(given.images), given.truth))
+
+
+def test_mixup_takes_lambda_as_drawn(generator: torch.Generator) -> None:
+    """λCE(a) + (1 − λ)CE(b), and λ may be below one half: the Baseline has no maximum."""
+    given, seen = batch(generator), []
+    for step in range(40):
+        net, progress = Linear(), Progress(step, 40, seed=1)
+        loss = Supervised(0.75).loss([net], given, progress)
+        mix = mixing.draw(6, 0.75, progress.stream("mixup"), dominant=False, device=torch.device("cpu"))
+        logits = mix.blend(given.images).flatten(1) @ net.matrix
+        by_hand = mix.coefficient * F.cross_entropy(logits, given.truth)
+        by_hand = by_hand + (1 - mix.coefficient) * F.cross_entropy(logits, given.truth[mix.partners])
+        torch.testing.assert_close(loss.total, by_hand)
+        seen.append(float(mix.coefficient))
+    assert min(seen) < 0.5 < max(seen)
+
+
+def test_a_step_is_repeatable(generator: torch.Generator) -> None:
+    given, net = batch(generator), Linear()
+    losses = [float(Supervised(0.75).loss([net], given, Progress(step, 9, seed=4)).total) for step in (2, 3, 2)]
+    assert losses[0] == losses[2] != losses[1]
+    assert losses[0] == pytest.approx(losses[2], abs=0)

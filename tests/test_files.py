@@ -1,0 +1,47 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from dmt import files
+from dmt.errors import RunError
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    files.write_json(path, {"n": 1})
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        files.write_json(path, {"n": 2})
+    assert json.loads(path.read_text()) == {"n": 1}
+    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_tensors_survive_and_carry_no_code(tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    tensors = {"a": torch.randn(3, 4, 5, 6).to(memory_format=torch.channels_last), "n": torch.tensor(7)}
+    files.write_tensors(path, tensors)
+    again = files.read_tensors(path)
+    assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
+    assert b"pickle" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe"])
+def test_damaged_files_are_one_line(content: bytes, tmp_path: Path) -> None:
+    for name, read in (("x.json", files.read_json), ("x.safetensors", files.read_tensors)):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(RunError, match="damaged") as caught:
+            read(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+
+def test_missing_files_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="missing"):
+        files.read_json(tmp_path / "no.json")
+    with pytest.raises(RunError, match="missing"):
+        files.read_tensors(tmp_path / "no.safetensors")
