@@ -210,15 +210,16 @@ def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> st
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     return table
 
 
 def _text(table: Table) -> str:
-    """A table as plain text, whatever the terminal."""
+    """A table as plain text, whatever the terminal; its title in one line above it."""
     console = Console(file=io.StringIO(), width=140, color_system=None)
+    title, table.title = table.title, None
     console.print(table)
     assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return f"{title}\n{console.file.getvalue()}"

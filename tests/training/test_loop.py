@@ -68,11 +68,8 @@ def test_a_crash_after_the_last_checkpoint_repeats_only_what_followed(tmp_path: 
 
 def test_a_finished_stage_drops_its_optimizer(tmp_path: Path) -> None:
     fit(tmp_path, stop_after=5)
-    assert {path.name for path in tmp_path.glob("step-*/*")} == {
-        "net.safetensors",
-        "ema.safetensors",
-        "optimizer.safetensors",
-    }
+    kept = {"net.safetensors", "ema.safetensors"}
+    assert {path.name for path in tmp_path.glob("step-*/*")} == kept | {"optimizer.safetensors"}
     fit(tmp_path, every=0.0)
     assert {path.name for path in tmp_path.glob("step-*/*")} == kept
     assert Checkpoint(tmp_path).done
@@ -91,10 +88,9 @@ def test_divergence_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     state = Checkpoint(tmp_path).state()
     assert state is not None
     assert state["step"] == 14  # saved after every step: 13 and 14 were still good
-    assert all(
-        bool(torch.isfinite(t).all()) for p in tmp_path.glob("**/*.safetensors") for t in files.read_tensors(p).values()
-    )
-    assert good
+    saved = [tensor for path in tmp_path.glob("**/*.safetensors") for tensor in files.read_tensors(path).values()]
+    assert saved
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in saved)
 
 
 def test_unfinished_or_damaged_checkpoints_are_one_line(tmp_path: Path) -> None:

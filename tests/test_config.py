@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+
+from dmt import config, presets
+from dmt.errors import ConfigError
+
+BASE = presets.get("digits").config
+
+
+def test_flat_keys_reach_their_group() -> None:
+    changed = config.override(BASE, {"gamma": "5", "labels": "50", "net": "wrn-10-1", "mixup": "none",
+                                     "fractions": "0.5, 1", "gamma_ramp": "false", "shape": "pair"})  # fmt: skip
+    assert (changed.recipe.gamma, changed.data.labels, changed.net) == (5.0, 50, "wrn-10-1")
+    assert (changed.recipe.mixup, changed.recipe.fractions) == (None, (0.5, 1.0))
+    assert changed.recipe.gamma_ramp is False
+    assert changed.recipe.shape == "pair"
+    assert BASE.recipe.gamma == 4.0
+
+
+def test_what_flat_gives_override_takes() -> None:
+    for preset in presets.PRESETS.values():
+        assert config.override(BASE, config.flat(preset.config)) == preset.config
+        assert set(config.helps(preset.config)) == set(config.flat(preset.config))
+
+
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [
+        (("gama", "5"), "unknown option 'gama'; did you mean 'gamma'?"),
+        (("gamma", "five"), "gamma must be a number, not 'five'"),
+        (("gamma", "nan"), "gamma must be a number, not 'nan'"),
+        (("epochs", "1.5"), "epochs must be a whole number, not '1.5'"),
+        (("epochs", True), "epochs must be a whole number, not 'True'"),
+        (("gamma_ramp", "maybe"), "gamma_ramp must be true or false, not 'maybe'"),
+        (("labeler", "mean"), "labeler must be one of raw, ema, not 'mean'"),
+        (("fractions", "a,b"), "fractions must be a number, not 'a'"),
+        (("fractions", 3), "fractions must be a list of numbers"),
+        (("augment", "shft"), "unknown augmentation 'shft'; did you mean 'shift'?"),
+        (("labels", "105"), "labels must be a multiple of the 10 classes"),
+        (("labels", "0"), "labels must be a multiple of the 10 classes, 10 or more"),
+        (("labels", "1200"), "must leave some"),
+        (("net", 3), "net must be text, not '3'"),
+        (("dataset", "mnist"), "unknown data set 'mnist'"),
+    ],
+)
+def test_mistakes_are_one_line_naming_what_is_right(pair: tuple[str, object], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.override(BASE, dict([pair]))
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_toml(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('gamma = 5\nfractions = [0.5, 1]\nnet = "wrn-10-1"\n')
+    changed = config.override(BASE, config.from_toml(path))
+    assert (changed.recipe.gamma, changed.recipe.fractions) == (5.0, (0.5, 1.0))
+    path.write_text("gamma = ")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        config.from_toml(path)
+    with pytest.raises(ConfigError, match="cannot read"):
+        config.from_toml(tmp_path / "no.toml")
+
+
+def test_pairs() -> None:
+    assert config.from_pairs(["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
+    with pytest.raises(ConfigError, match="key=value"):
+        config.from_pairs(["gamma"])
+
+
+def test_the_papers_rows() -> None:
+    """Tab. 1: γ 4, lr 0.1, 750 epochs, 512 images, 7:1 and 31:1."""
+    for name, pseudo, labeled, epochs in (("cifar10-4k", 448, 64, 1060), ("cifar10-1k", 496, 16, 2120)):
+        recipe = presets.get(name).config.recipe
+        assert (recipe.gamma, recipe.gamma2, recipe.rate_round, recipe.epochs_round) == (4.0, None, 0.1, 750)
+        assert (recipe.batch_pseudo, recipe.batch_labeled, recipe.epochs) == (pseudo, labeled, epochs)
+        assert (recipe.rate, recipe.epochs_oracle, recipe.batch, recipe.mixup) == (0.2, 300, 512, 0.75)
+        assert presets.get(name).origin == "paper"
+    assert presets.get("cifar10-250").origin == presets.get("cifar10-40").origin == "ours"
+    assert "ours" in presets.get("cifar10-40").summary
+
+
+@pytest.mark.parametrize(("labels", "expected"), [(1000, 2121), (4000, 1060)])
+def test_the_rule_for_baseline_epochs(labels: int, expected: int) -> None:
+    assert presets.baseline_epochs(labels, 50_000, 300) == expected

@@ -1,0 +1,42 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from dmt import progress
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (61.4, "1:01"), (3723, "1:02:03")])
+def test_durations(seconds: float, text: str) -> None:
+    assert progress.duration(seconds) == text
+
+
+def test_lines_say_where_the_run_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        lines.begin(total=1000.0, done=200.0)
+        lines.stage("DMT A1, seed 1", steps=400, done=0, work=2.0)
+        for step in range(1, 101):
+            clock[0] += 0.25
+            lines.step(step)
+        lines.note("done")
+    said = stream.getvalue().splitlines()
+    # after 10 s, 40 steps of work 2: 80 of the 800 that were left; 90 s remain
+    assert said[0] == "DMT A1, seed 1: step 40/400, whole run 28%, ETA 1:30"
+    assert len(said) == 3
+    assert said[-1] == "done"
+
+
+def test_bars_show_stage_whole_and_eta() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bars(console) as bars:
+        bars.begin(total=100.0, done=10.0)
+        bars.stage("CL A2, seed 3", steps=9, done=0, work=10.0)
+        bars.step(9)
+        bars.note("a note")
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    for text in ("whole run", "CL A2, seed 3", "ETA", "100 %", "a note"):
+        assert text in shown

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+import dmt
+from dmt.errors import RunError
+from dmt.folder import Folder, Job
+from dmt.progress import Silent
+from dmt.report import JobResult, Report, StageResult, spread
+from dmt.training.journal import Journal
+
+
+def score(accuracy: float, fine: float) -> dict[str, float]:
+    return {"accuracy": accuracy, "fine_grained": fine}
+
+
+def stage(name: str, raw: tuple[float, float], ema: tuple[float, float], test: tuple[float, float]) -> StageResult:
+    scores = {
+        "validation": {"raw": score(*raw), "ema": score(*ema)},
+        "test": {"raw": score(test[0], 0), "ema": score(test[1], 0)},
+    }
+    return StageResult(name, 1, name, None, {"scores": scores, "audit": None, "cost": {}})
+
+
+def test_validation_chooses_the_net_and_test_does_not() -> None:
+    lines = stage("A1", (90, 80), (89, 85), (10, 20)), stage("B1", (95, 84), (95, 84), (99, 99))
+    job = JobResult("digits", "dmt", 1, lines, ("A1", "B1"))
+    chosen, copy = job.shipped()
+    assert (chosen.name, copy) == ("A1", "ema")  # by fine-grained validation, though B1 tests better
+    assert job.test_accuracy("shipped") == 20
+    assert job.test_accuracy("raw") == pytest.approx((10 + 99) / 2)
+
+
+def test_of_equals_the_raw_net_of_the_first_line() -> None:
+    lines = stage("A1", (90, 80), (90, 80), (1, 2)), stage("B1", (90, 80), (90, 80), (3, 4))
+    job = JobResult("digits", "dmt", 1, lines, ("A1", "B1"))
+    assert (job.shipped()[0].name, job.shipped()[1]) == ("A1", "raw")
+
+
+@pytest.mark.parametrize(("values", "text"), [([], "–"), ([95.0], "95.00"), ([94.0, 96.0], "95.00 ± 1.41")])
+def test_spread_is_the_sample_deviation(values: list[float], text: str) -> None:
+    assert spread(values) == text
+
+
+def test_a_run_under_way_can_be_read(tmp_path: Path) -> None:
+    """Stages without an outcome show as not finished, and their jobs are left out of means."""
+    folder = Folder(tmp_path / "run")
+    outline = {"name": "A0", "round": 0, "place": "A0-x"}
+    with folder.claimed("digits", {}):
+        assert "no method has started" in str(Report.read([tmp_path / "run"]))
+        outlines = {1: outline, 2: outline | {"place": "A0-y"}}
+        folder.add_jobs([Job("baseline", seed, [each], ["A0"]) for seed, each in outlines.items()])
+    scores = {split: {copy: score(90, 80) for copy in ("raw", "ema")} for split in ("validation", "test")}
+    Journal(folder.stage("A0-x") / "journal.jsonl").write("round", scores=scores, audit=None, cost={})
+    report = Report.read([tmp_path / "run"])
+    assert [job.finished for job in report.jobs] == [True, False]
+    assert "1 of 2" in str(report)
+    assert "90.00" in str(report)
+    with pytest.raises(RunError, match="not finished"):
+        report.jobs[1].shipped()
+
+
+def test_gain_is_paired_by_seed(tiny: dict[str, object], tmp_path: Path) -> None:
+    report = dmt.fit("digits", out=tmp_path, method=["baseline", "cl"], seed=[1, 2], settings=tiny, watcher=Silent())
+    base, cl = ([job for job in report.jobs if job.method == name] for name in ("baseline", "cl"))
+    gains = [b.test_accuracy("shipped") - a.test_accuracy("shipped") for a, b in zip(base, cl, strict=True)]
+    assert spread(gains) in str(report)
