@@ -13,8 +13,7 @@ from pathlib import Path
 import torch
 
 import dmt
-from dmt import environment
-from dmt.cli import _seeds
+from dmt import config, environment
 from dmt.report import Report, spread
 
 
@@ -24,7 +23,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="1-5")
     parser.add_argument("--out", type=Path, default=Path("runs/noise"))
     options = parser.parse_args()
-    seeds = _seeds(options.seeds)
+    seeds = config.seeds(options.seeds)
     report = dmt.fit(
         "digits",
         method=["baseline", "cl", "dmt"],

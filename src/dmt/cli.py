@@ -160,7 +160,7 @@ def fit(
         data,
         out=out_,
         method=method if compare is None else [name.strip() for name in compare.split(",")],
-        seed=seed if seeds is None else _seeds(seeds),
+        seed=seed if seeds is None else configuration.seeds(seeds),
         settings=_settings(net, set_, config),
         data_folder=data_folder,
         device=device,
@@ -277,20 +277,6 @@ def _rate(config: Config, batch: int, device: str) -> float:
     picked = environment.pick_device(device)
     with environment.fitting_threads(dataset.shape, picked):
         return forecast.passes_per_second(spec, batch, picked)
-
-
-def _seeds(text: str) -> list[int]:
-    """``1-3`` or ``1,4,7`` or both."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        try:
-            seeds += range(int(first), int(last if dash else first) + 1)
-        except ValueError:
-            raise ConfigError(f"--seeds takes 1-3 or 1,4,7, not '{text}'") from None
-    if not seeds:
-        raise ConfigError(f"--seeds {text} names no seed")
-    return seeds
 
 
 def _note(text: str) -> None:

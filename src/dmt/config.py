@@ -75,6 +75,20 @@ def from_pairs(pairs: typing.Iterable[str]) -> dict[str, str]:
     return result
 
 
+def seeds(text: str) -> list[int]:
+    """``1-3`` or ``1,4,7`` or both."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            found += range(int(first), int(last if dash else first) + 1)
+        except ValueError:
+            raise ConfigError(f"--seeds takes 1-3 or 1,4,7, not '{text}'") from None
+    if not found:
+        raise ConfigError(f"--seeds {text} names no seed")
+    return found
+
+
 def parse(key: str, value: Any, kind: Any) -> Any:
     """``value`` as ``kind``, or one line saying what was expected."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
