@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from dmt import environment, forecast
+from dmt.core.execution import Execution
 from dmt.errors import ConfigError
 from dmt.models.build import NetSpec
 from dmt.types import Normalization
@@ -38,4 +39,4 @@ def test_tiny_images_get_one_thread_and_the_caller_keeps_his() -> None:
 
 def test_forecast_measures_a_rate() -> None:
     spec = NetSpec("resnet8-4", 10, (1, 8, 8), Normalization((0.3,), (0.4,)))
-    assert forecast.passes_per_second(spec, 64, CPU, patience=0.05) > 0
+    assert forecast.passes_per_second(spec, 64, Execution(CPU), patience=0.05) > 0

@@ -12,6 +12,7 @@ from rich.table import Table
 from dmt import config as configuration
 from dmt import environment, forecast, predict, presets, progress, run, scoring, stopping
 from dmt.config import Config
+from dmt.core.execution import Execution
 from dmt.data.datasets import DATASETS
 from dmt.errors import ConfigError, DmtError
 from dmt.methods import catalogue
@@ -145,6 +146,9 @@ def fit(
     config: ConfigOpt = None,
     data_folder: DataOpt = Path("data"),
     device: DeviceOpt = "auto",
+    fast: Annotated[
+        bool | None, typer.Option("--fast/--plain", help="Compiled and recorded steps; by default on CUDA only.")
+    ] = None,
     budget: Annotated[str | None, typer.Option(metavar="9m", help="Stop cleanly after this time; exit code 3.")] = None,
     checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")] = 30.0,
 ) -> None:
@@ -164,6 +168,7 @@ def fit(
         settings=_settings(net, set_, config),
         data_folder=data_folder,
         device=device,
+        fast=fast,
         budget=None if budget is None else stopping.seconds(budget),
         checkpoint_every=checkpoint_every,
     )
@@ -276,7 +281,7 @@ def _rate(config: Config, batch: int, device: str) -> float:
     spec = build.NetSpec(config.net, len(dataset.classes), dataset.shape, dataset.normalization)
     picked = environment.pick_device(device)
     with environment.fitting_threads(dataset.shape, picked):
-        return forecast.passes_per_second(spec, batch, picked)
+        return forecast.passes_per_second(spec, batch, Execution(picked, fast=picked.type == "cuda"))
 
 
 def _note(text: str) -> None:

@@ -13,6 +13,7 @@ from dmt import assessment, environment, presets, progress
 from dmt import config as configuration
 from dmt.config import Config
 from dmt.core import streams
+from dmt.core.execution import Execution
 from dmt.data.audit import Audit
 from dmt.data.datasets import DATASETS
 from dmt.data.sets import LabeledSet
@@ -24,7 +25,7 @@ from dmt.models import build
 from dmt.report import Report
 from dmt.stopping import Stop
 from dmt.tasks import classification
-from dmt.tasks.base import Task
+from dmt.tasks.base import Batches, Task
 from dmt.training import labeler, loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
@@ -37,7 +38,7 @@ class Conditions:
     """Where and how a run works. None of this changes a result, so none of it enters an identity."""
 
     data_folder: Path
-    device: torch.device
+    execution: Execution
     checkpoint_every: float
     stop: Stop
     watcher: progress.Watcher
@@ -52,6 +53,7 @@ def fit(
     settings: Mapping[str, Any] | None = None,
     data_folder: str | Path = "data",
     device: str = "auto",
+    fast: bool | None = None,
     budget: float | None = None,
     checkpoint_every: float = 30.0,
     watcher: progress.Watcher | None = None,
@@ -69,6 +71,7 @@ def fit(
         settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
         data_folder: where a data set that is not embedded lies.
         device: "auto", "cpu", "cuda" or "cuda:N".
+        fast: compile steps and, on CUDA, record them as a graph; by default on CUDA only.
         budget: stop cleanly after so many seconds.
         checkpoint_every: seconds between checkpoints within a stage.
         watcher: hears of progress; bars or lines by default.
@@ -85,7 +88,8 @@ def fit(
         raise ConfigError("nothing to train: give at least one method and one seed")
     picked = environment.pick_device(device)
     with watcher or progress.default() as watching:
-        conditions = Conditions(Path(data_folder), picked, checkpoint_every, Stop(budget), watching)
+        execution = Execution(picked, fast=picked.type == "cuda" if fast is None else fast)
+        conditions = Conditions(Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
         runner = _Runner(config, Folder(Path(out)), conditions)
         runner.open(seeds)  # data and net are tried before the folder is bound to a configuration
         claimed = runner.folder.claimed(data, configuration.flat(config))
@@ -152,12 +156,12 @@ class _Runner:
         state = checkpoint.state()
         self._conditions.watcher.stage(title, work.steps, 0 if state is None else state["step"], work.cost)
         labels = self._labels(work, place, journal, family)
-        trainer = self._trainer(work, task, family)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         kept = None if labels is None else labels.kept()
-        batches = task.batches(labeled, kept, work.stage.schedule, work.stream_seed, self._conditions.device)
+        batches = task.batches(labeled, kept, work.stage.schedule, work.stream_seed, self._conditions.execution)
+        trainer = self._trainer(work, task, batches, family)
         pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, self._conditions.watcher.step)
-        if not loop.fit(trainer, batches, checkpoint, journal, pace):
+        if not loop.fit(trainer, checkpoint, journal, pace):
             raise self._conditions.stop.error()
         self._conclude(work, title, trainer, labels)
 
@@ -172,7 +176,7 @@ class _Runner:
             labeler.label(
                 self._finished(teacher, task, wanted.copy),
                 task,
-                self._conditions.device,
+                self._conditions.execution.device,
                 fraction=wanted.fraction,
                 per_class=wanted.per_class,
                 noise=wanted.noise,
@@ -186,15 +190,16 @@ class _Runner:
         return labels
 
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
-        return load_net(self.folder, work.place, task, self._config.net, copy).to(self._conditions.device)
+        return load_net(self.folder, work.place, task, self._config.net, copy).to(self._conditions.execution.device)
 
-    def _trainer(self, work: Work, task: Task, family: Mapping[str, Work]) -> Trainer:
+    def _trainer(self, work: Work, task: Task, batches: Batches, family: Mapping[str, Work]) -> Trainer:
         if work.stage.start is None:
             net: nn.Module = build.build(task.net_spec(self._config.net), streams.seed_of(work.stream_seed, "net"))
         else:
             net = self._finished(family[work.stage.start], task, "raw")
         stage = work.stage
-        return Trainer([net], stage.objective, stage.schedule, work.steps, work.stream_seed, self._conditions.device)
+        execution = self._conditions.execution
+        return Trainer([net], stage.objective, stage.schedule, batches, work.steps, work.stream_seed, execution)
 
     def _conclude(self, work: Work, title: str, trainer: Trainer, labels: Store | None) -> None:
         """Scores and audit of a finished stage go to the journal, and nowhere else."""

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dmt.core.ema import SlowCopy
 
@@ -13,6 +13,10 @@ class One(nn.Module):
         self.value = nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
 
 
+def stride(slow: SlowCopy, step: int) -> Tensor:
+    return torch.tensor(slow.stride(step))
+
+
 def test_closed_form_of_one_parameter() -> None:
     """θ' = Π d_t·θ'_0 + Σ …: an inverted average would be near the raw value after one step."""
     net, decay = One(), 0.9
@@ -21,7 +25,7 @@ def test_closed_form_of_one_parameter() -> None:
     for step in range(200):
         with torch.no_grad():
             net.value.copy_(torch.tensor(float(step % 7), dtype=torch.float64))
-        slow.update(step)
+        slow.update(stride(slow, step))
         used = min(decay, (1 + step) / (10 + step))
         expected = used * expected + (1 - used) * float(step % 7)
         assert float(slow.net.value) == pytest.approx(expected)  # type: ignore[arg-type]
@@ -32,7 +36,7 @@ def test_after_the_warm_up_a_step_moves_it_by_one_minus_decay() -> None:
     slow = SlowCopy(net, 0.999)
     with torch.no_grad():
         net.value.zero_()
-    slow.update(step=10**6)
+    slow.update(stride(slow, 10**6))
     assert float(slow.net.value) == pytest.approx(0.999)  # type: ignore[arg-type]
 
 
@@ -41,7 +45,7 @@ def test_batchnorm_statistics_are_averaged_and_counters_copied() -> None:
     slow = SlowCopy(net, 0.5)
     before = slow.net[1].running_mean.clone()  # type: ignore[index]
     net(torch.randn(8, 1, 4, 4) + 3)
-    slow.update(step=100)
+    slow.update(stride(slow, 100))
     fast_norm, slow_norm = net[1], slow.net[1]  # type: ignore[index]
     torch.testing.assert_close(slow_norm.running_mean, 0.5 * before + 0.5 * fast_norm.running_mean)  # type: ignore[operator]
     assert int(slow_norm.num_batches_tracked) == 1

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 
 from dmt.core import mixing
@@ -37,4 +38,4 @@ def test_dominant_is_at_least_half_and_plain_is_not() -> None:
     # Beta(.75, .75) has mean 1/2 and variance 1/(4·(2·.75 + 1)) = 0.1
     assert abs(np.mean(plain) - 0.5) < 0.05
     assert abs(np.var(plain) - 0.1) < 0.02
-    assert dominant == [max(each, 1 - each) for each in plain]
+    assert dominant == pytest.approx([max(each, 1 - each) for each in plain], abs=1e-6)

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from dmt.data.augment import POLICIES, nothing
+from dmt.core.execution import Execution
+from dmt.data.augment import POLICIES
 from dmt.data.batches import ImageBatches, Order, scale
 from dmt.data.sets import LabeledSet
 from dmt.types import Target
 
-CPU = torch.device("cpu")
+PLAIN = Execution(torch.device("cpu"))
 
 
 @pytest.mark.parametrize(("count", "size"), [(10, 3), (10, 10), (10, 25), (1, 4), (9158, 448)])
@@ -36,9 +37,9 @@ def test_images_labels_and_confidence_stay_together() -> None:
     data = labeled_set(20)
     target = Target(torch.arange(100, 130), torch.arange(30) / 30)
     unlabeled = torch.arange(200, 230, dtype=torch.uint8).view(-1, 1, 1, 1).expand(30, 1, 2, 2)
-    batches = ImageBatches(data, (4, 12), nothing, 7, CPU, (unlabeled, target))
+    batches = ImageBatches(data, (4, 12), POLICIES["none"], 7, PLAIN, (unlabeled, target))
     for step in range(8):
-        batch = batches(step)
+        batch = batches.make(batches.draw(step))
         assert batch.images.shape == (4, 1, 2, 2)
         assert batch.views["train"].shape == (12, 1, 2, 2)
         assert batch.pseudo is not None
@@ -49,13 +50,16 @@ def test_images_labels_and_confidence_stay_together() -> None:
 
 def test_a_step_is_the_same_whatever_came_before() -> None:
     def fresh() -> ImageBatches:
-        return ImageBatches(labeled_set(20), (8, 0), POLICIES["crop-flip"], 7, CPU)
+        return ImageBatches(labeled_set(20), (8, 0), POLICIES["crop-flip"], 7, PLAIN)
+
+    def images(batches: ImageBatches, step: int) -> torch.Tensor:
+        return batches.make(batches.draw(step)).images
 
     first, later = fresh(), fresh()
     for step in range(5):
-        later(step)
-    assert torch.equal(first(5).images, later(5).images)
-    assert not torch.equal(first(5).images, first(6).images)
+        later.draw(step)
+    assert torch.equal(images(first, 5), images(later, 5))
+    assert not torch.equal(images(first, 5), images(first, 6))
 
 
 def test_scale_reaches_zero_and_one() -> None:

@@ -55,9 +55,9 @@ def test_initialization() -> None:
     net = WideResNet(28, 2, classes=10)
     for conv in (module for module in net.modules() if isinstance(module, nn.Conv2d)):
         expected = math.sqrt(2.0 / (conv.out_channels * conv.kernel_size[0] ** 2))
-        assert float(conv.weight.std()) == pytest.approx(expected, rel=0.15)
+        assert conv.weight.std().item() == pytest.approx(expected, rel=0.15)
     assert torch.equal(net.head.bias, torch.zeros(10))
-    assert float(net.head.weight.abs().max()) <= 1 / math.sqrt(128)
+    assert net.head.weight.abs().max().item() <= 1 / math.sqrt(128)
 
 
 def test_every_parameter_gets_gradient() -> None:

@@ -6,14 +6,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmt.core import mixing, ramps, weighting
+from dmt.core.execution import Execution
 from dmt.objectives.base import Progress
-from dmt.objectives.stored import Stored
+from dmt.objectives.stored import Stored, StoredDraw
 from dmt.training.trainer import Student
 from dmt.types import Batch, Target
 
 CPU = torch.device("cpu")
+PLAIN = Execution(CPU)
 PROGRESS = Progress(step=30, steps=60, seed=5)
 WEIGHTED = ["dynamic", "naive", "flip"]
+
+
+def draw(objective: Stored) -> StoredDraw:
+    return objective.draw(PROGRESS, 18, CPU)
 
 
 class Small(nn.Module):
@@ -32,7 +38,7 @@ class Counting(Student):
     """A student that counts its forwards."""
 
     def __init__(self, net: nn.Module) -> None:
-        super().__init__(net, CPU)
+        super().__init__(net, PLAIN)
         self.peeks = self.forwards = 0
 
     def __call__(self, images: Tensor) -> Tensor:
@@ -61,7 +67,7 @@ def test_with_mixup_is_the_formula_of_the_protocol(name: str, batch: Batch) -> N
     assert batch.pseudo is not None
     objective = Stored(name, gamma=4.0, gamma2=2.0, mixup=0.75)
     net = Small().train()
-    total = objective.loss([Student(net, CPU)], batch, PROGRESS).total
+    total = objective.loss([Student(net, PLAIN)], batch, draw(objective)).total
 
     images = torch.cat([batch.views["train"], batch.images])
     ramp = ramps.gamma(0.5)
@@ -84,7 +90,8 @@ def test_with_mixup_is_the_formula_of_the_protocol(name: str, batch: Batch) -> N
 def test_without_mixup_weights_come_from_the_training_forward(name: str, batch: Batch) -> None:
     assert batch.pseudo is not None
     student = Counting(Small().train())
-    total = Stored(name, gamma=5.0, ramp=False).loss([student], batch, PROGRESS).total
+    objective = Stored(name, gamma=5.0, ramp=False)
+    total = objective.loss([student], batch, draw(objective)).total
     assert (student.forwards, student.peeks) == (1, 0)
     logits = Small().train()(torch.cat([batch.views["train"], batch.images]))
     labels, weights = weighting.WEIGHTINGS[name](logits[:14], batch.pseudo, 5.0, None)
@@ -94,7 +101,8 @@ def test_without_mixup_weights_come_from_the_training_forward(name: str, batch: 
 
 def test_uniform_has_no_weight_pass(batch: Batch) -> None:
     student = Counting(Small().train())
-    loss = Stored("uniform", gamma=1.0, mixup=0.75).loss([student], batch, PROGRESS)
+    objective = Stored("uniform", gamma=1.0, mixup=0.75)
+    loss = objective.loss([student], batch, draw(objective))
     assert (student.forwards, student.peeks) == (1, 0)
     assert "agree" not in loss.parts
     assert float(loss.parts["weight"]) == 1.0
@@ -105,14 +113,15 @@ def test_uniform_has_no_weight_pass(batch: Batch) -> None:
 def test_weight_pass_leaves_statistics_alone_unless_asked(double: bool, updates: int, batch: Batch) -> None:
     net = Small().train()
     objective = Stored("dynamic", gamma=4.0, mixup=0.75, double_statistics=double)
-    objective.loss([Student(net, CPU)], batch, PROGRESS)
+    objective.loss([Student(net, PLAIN)], batch, draw(objective))
     assert int(net.body[1].num_batches_tracked) == updates  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["uniform", *WEIGHTED])
 @pytest.mark.parametrize("mixup", [None, 0.75])
 def test_journal_parts_add_up(name: str, mixup: float | None, batch: Batch) -> None:
-    loss = Stored(name, gamma=4.0, mixup=mixup).loss([Student(Small().train(), CPU)], batch, PROGRESS)
+    objective = Stored(name, gamma=4.0, mixup=mixup)
+    loss = objective.loss([Student(Small().train(), PLAIN)], batch, draw(objective))
     assert float(loss.parts["pseudo"]) + float(loss.parts["labeled"]) == pytest.approx(
         float(loss.total.detach()), rel=1e-5
     )
@@ -128,6 +137,7 @@ def test_unlabeled_images_move_the_net(name: str, batch: Batch) -> None:
         net = Small().train()
         views = {"train": batch.views["train"].roll(shift, dims=3)}
         changed = Batch(batch.images, batch.truth, views, batch.pseudo)
-        Stored(name, gamma=4.0, mixup=0.75).loss([Student(net, CPU)], changed, PROGRESS).total.backward()  # type: ignore[no-untyped-call]
+        objective = Stored(name, gamma=4.0, mixup=0.75)
+        objective.loss([Student(net, PLAIN)], changed, draw(objective)).total.backward()  # type: ignore[no-untyped-call]
         gradients.append(torch.cat([p.grad.flatten() for p in net.parameters() if p.grad is not None]))
     assert not torch.allclose(gradients[0], gradients[1])

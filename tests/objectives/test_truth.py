@@ -7,6 +7,8 @@ from dmt.objectives.base import Progress
 from dmt.objectives.truth import Supervised
 from dmt.types import Batch
 
+CPU = torch.device("cpu")
+
 
 class Linear:
     """Logits as a fixed linear map; remembers what it was shown."""
@@ -29,7 +31,7 @@ def batch(generator: torch.Generator) -> Batch:
 
 def test_without_mixup_is_cross_entropy(generator: torch.Generator) -> None:
     net, given = Linear(), batch(generator)
-    loss = Supervised().loss([net], given, Progress(3, 10, seed=1))
+    loss = Supervised().loss([net], given, None)
     torch.testing.assert_close(loss.total, F.cross_entropy(net(given.images), given.truth))
 
 
@@ -38,8 +40,9 @@ def test_mixup_takes_lambda_as_drawn(generator: torch.Generator) -> None:
     given, seen = batch(generator), []
     for step in range(40):
         net, progress = Linear(), Progress(step, 40, seed=1)
-        loss = Supervised(0.75).loss([net], given, progress)
-        mix = mixing.draw(6, 0.75, progress.stream("mixup"), dominant=False, device=torch.device("cpu"))
+        objective = Supervised(0.75)
+        loss = objective.loss([net], given, objective.draw(progress, 6, CPU))
+        mix = mixing.draw(6, 0.75, progress.stream("mixup"), dominant=False, device=CPU)
         logits = mix.blend(given.images).flatten(1) @ net.matrix
         by_hand = mix.coefficient * F.cross_entropy(logits, given.truth)
         by_hand = by_hand + (1 - mix.coefficient) * F.cross_entropy(logits, given.truth[mix.partners])
@@ -49,6 +52,7 @@ def test_mixup_takes_lambda_as_drawn(generator: torch.Generator) -> None:
 
 
 def test_a_step_is_repeatable(generator: torch.Generator) -> None:
-    given, net = batch(generator), Linear()
-    losses = [Supervised(0.75).loss([net], given, Progress(step, 9, seed=4)).total.item() for step in (2, 3, 2)]
+    given, net, objective = batch(generator), Linear(), Supervised(0.75)
+    draws = [objective.draw(Progress(step, 9, seed=4), 6, CPU) for step in (2, 3, 2)]
+    losses = [objective.loss([net], given, draw).total.item() for draw in draws]
     assert losses[0] == losses[2] != losses[1]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.training.test_trainer import CPU, batch, flat, net
+from tests.training.test_trainer import PLAIN, Fixed, batch, flat, net
 
 from dmt import files
 from dmt.core.schedule import Schedule
@@ -20,15 +20,15 @@ STEPS = 35
 TIMING = {"seconds", "images_per_s", "waiting", "peak_memory_mb"}
 
 
-def trainer(rate: float = 0.1) -> Trainer:
-    schedule = Schedule(epochs=1, rate=rate, rate_ramp="cosine", labeled=8)
-    return Trainer([net()], Supervised(0.75), schedule, STEPS, seed=1, device=CPU)
+def trainer(batches: Fixed | None = None) -> Trainer:
+    schedule = Schedule(epochs=1, rate=0.1, rate_ramp="cosine", labeled=8)
+    return Trainer([net()], Supervised(0.75), schedule, batches or Fixed(), STEPS, seed=1, execution=PLAIN)
 
 
 def fit(folder: Path, stop_after: int | None = None, every: float = 1e9) -> Trainer:
     training = trainer()
     pace = loop.Pace(every, lambda: stop_after is not None and training.step >= stop_after, lambda _: None)
-    finished = loop.fit(training, batch, Checkpoint(folder), Journal(folder / "journal.jsonl"), pace)
+    finished = loop.fit(training, Checkpoint(folder), Journal(folder / "journal.jsonl"), pace)
     assert finished == (stop_after is None)
     return training
 
@@ -84,7 +84,7 @@ def test_divergence_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
 
     pace = loop.Pace(0.0, lambda: False, lambda _: None)
     with pytest.raises(DivergenceError, match="last good checkpoint is kept"):
-        loop.fit(trainer(), poisoned, Checkpoint(tmp_path), Journal(tmp_path / "journal.jsonl"), pace)
+        loop.fit(trainer(Fixed(poisoned)), Checkpoint(tmp_path), Journal(tmp_path / "journal.jsonl"), pace)
     state = Checkpoint(tmp_path).state()
     assert state is not None
     assert state["step"] == 14  # saved after every step: 13 and 14 were still good

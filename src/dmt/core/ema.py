@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class SlowCopy:
-    """A copy that follows its net: θ' ← d·θ' + (1 − d)·θ after every step, d = min(decay, (1 + t)/(10 + t)).
+    """A copy that follows its net: θ' ← θ' + s·(θ − θ') after every step, s = 1 − min(decay, (1 + t)/(10 + t)).
 
     The slow net keeps ``decay`` of itself. (The paper's code had the factors swapped, so that its "EMA net" was the
     raw net: see docs/decisions.) Integer buffers, BatchNorm's step counters, are copied.
@@ -20,12 +20,18 @@ class SlowCopy:
         self.decay = decay
         self._pairs = _pairs(self.net, net)
 
+    def stride(self, step: int) -> float:
+        """s, the share of the way to go after ``step``, which counts from 0."""
+        return 1.0 - min(self.decay, (1.0 + step) / (10.0 + step))
+
     @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Move towards the net; ``step`` counts from 0 and drives the warm-up."""
-        decay = min(self.decay, (1.0 + step) / (10.0 + step))
-        torch._foreach_lerp_(*self._pairs[0], 1.0 - decay)
-        for mine, theirs in zip(*self._pairs[1], strict=True):
+    def update(self, stride: Tensor) -> None:
+        """Move towards the net by ``stride``, a 0-d tensor on its device."""
+        (slow, fast), (slow_counts, fast_counts) = self._pairs
+        way = torch._foreach_sub(fast, slow)
+        torch._foreach_mul_(way, stride)
+        torch._foreach_add_(slow, way)
+        for mine, theirs in zip(slow_counts, fast_counts, strict=True):
             mine.copy_(theirs)
 
 

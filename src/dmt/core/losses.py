@@ -3,6 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
+from dmt.core.mixing import Mix
 from dmt.types import IGNORE
 
 
@@ -25,6 +26,18 @@ def per_site(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> T
     """
     losses = F.cross_entropy(logits.float(), labels, ignore_index=IGNORE, reduction="none")
     return losses if weights is None else losses * weights
+
+
+def per_mixed_site(logits: Tensor, labels: Tensor, weights: Tensor | None, mix: Mix | None) -> Tensor:
+    """w̃·[λ·CE(y) + (1 − λ)·CE(y_π)] at every site; without a mix, w·CE(y).
+
+    A sample's mixed weight scales both of its label terms, its partner's too (protocol §1.7).
+    """
+    if mix is None:
+        return per_site(logits, labels, weights)
+    weights = None if weights is None else mix.blend(weights)
+    first, second = (per_site(logits, each, weights) for each in (labels, labels[mix.partners]))
+    return mix.coefficient * first + (1.0 - mix.coefficient) * second
 
 
 def cross_entropy(

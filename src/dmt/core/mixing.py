@@ -1,17 +1,18 @@
 """Mixup of images and of their weights, with one λ and one permutation."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dmt.core import trees
 
-@dataclass(frozen=True)
-class Mix:
-    """One draw of mixup: what is mixed with what, and how much of the first stays."""
 
-    coefficient: Tensor | float  # λ, 0-d
+class Mix(NamedTuple):
+    """One draw of mixup: how much of a sample stays, and what it is mixed with."""
+
+    coefficient: Tensor  # λ, 0-d
     partners: Tensor  # (N,) int64, a permutation
 
     def blend(self, values: Tensor) -> Tensor:
@@ -28,9 +29,9 @@ def draw(count: int, alpha: float, rng: np.random.Generator, *, dominant: bool, 
         rng: the stage's random stream for mixing.
         dominant: use max(λ, 1 − λ), so that a sample stays closer to itself than to its partner. The paper's
             rounds do, its Baseline does not.
-        device: where the permutation is needed.
+        device: where both are needed.
     """
     coefficient = float(rng.beta(alpha, alpha))
     if dominant:
         coefficient = max(coefficient, 1.0 - coefficient)
-    return Mix(coefficient, torch.from_numpy(rng.permutation(count)).to(device, non_blocking=True))
+    return Mix(trees.send(coefficient, device), trees.send(rng.permutation(count), device))

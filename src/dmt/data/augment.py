@@ -1,43 +1,77 @@
-"""Augmentation policies by name: (N, C, H, W) uint8 in, the same out, drawn per image on the device.
+"""Augmentation policies by name: (N, C, H, W) uint8 in, the same out, with luck of its own for every image.
 
-Labeled and pseudo-labeled images go through the same policy.
+A policy draws first and applies then: the draws are a tree of tensors, and applying them is the same tensor code in
+every step, without randomness. Labeled and pseudo-labeled images go through the same policy.
 """
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from dmt.data import geometry, randaugment
+from dmt.data.geometry import CropFlip
 
-Augment = Callable[[Tensor, torch.Generator], Tensor]
+
+class Augment(Protocol):
+    """What a policy is."""
+
+    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> Any:
+        """The luck of ``count`` images: a tree of tensors."""
+
+    def apply(self, images: Tensor, draws: Any) -> Tensor:
+        """The images, changed by their luck."""
 
 
-def nothing(images: Tensor, generator: torch.Generator) -> Tensor:
+@dataclass(frozen=True)
+class Nothing:
     """Images as they are."""
-    return images
+
+    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> None:
+        return None
+
+    def apply(self, images: Tensor, draws: None) -> Tensor:
+        return images
 
 
-def crop(images: Tensor, generator: torch.Generator, *, padding: int, fill: int, flip: bool) -> Tensor:
+@dataclass(frozen=True)
+class Crop:
     """A random crop of the padded image, then maybe a horizontal flip."""
-    draws = geometry.draw_crop_flip(len(images), padding, flip, generator, images.device)
-    return geometry.crop_flip(images, draws, fill)
+
+    padding: int
+    fill: int
+    flip: bool
+
+    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> CropFlip:
+        return geometry.draw_crop_flip(count, self.padding, self.flip, generator, device)
+
+    def apply(self, images: Tensor, draws: CropFlip) -> Tensor:
+        return geometry.crop_flip(images, draws, self.fill)
 
 
-def strong(images: Tensor, generator: torch.Generator, *, policy: str) -> Tensor:
+@dataclass(frozen=True)
+class Strong:
     """Protocol §1.3: crop, flip, then one random operation of random magnitude."""
-    images = crop(images, generator, padding=4, fill=128, flip=True)
-    draws = randaugment.draw(len(images), generator, images.device)
-    return randaugment.apply(images, draws, randaugment.POLICIES[policy])
 
+    crop: Crop
+    policy: randaugment.Policy
+
+    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> tuple[CropFlip, randaugment.Draws]:
+        return self.crop.draw(count, generator, device), randaugment.draw(count, generator, device)
+
+    def apply(self, images: Tensor, draws: tuple[CropFlip, randaugment.Draws]) -> Tensor:
+        return randaugment.apply(self.crop.apply(images, draws[0]), draws[1], self.policy)
+
+
+_CIFAR = Crop(padding=4, fill=128, flip=True)
 
 POLICIES: dict[str, Augment] = {
-    "none": nothing,
-    "shift": partial(crop, padding=1, fill=0, flip=False),
-    "crop-flip": partial(crop, padding=4, fill=128, flip=True),
-    "paper": partial(strong, policy="paper"),
-    "sane": partial(strong, policy="sane"),
+    "none": Nothing(),
+    "shift": Crop(padding=1, fill=0, flip=False),
+    "crop-flip": _CIFAR,
+    "paper": Strong(_CIFAR, randaugment.POLICIES["paper"]),
+    "sane": Strong(_CIFAR, randaugment.POLICIES["sane"]),
 }
 
 SUMMARIES: dict[str, str] = {

@@ -1,12 +1,14 @@
 """Steps of equal shape from data held on the device. Any step can be asked for, in any order."""
 
 from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.core import streams
+from dmt.core import streams, trees
+from dmt.core.execution import Execution
 from dmt.data.augment import Augment
 from dmt.data.sets import LabeledSet
 from dmt.types import Batch, Target
@@ -40,6 +42,14 @@ class Order:
         return self._recent[number]
 
 
+class Drawn(NamedTuple):
+    """What a step of `ImageBatches` takes: which images, and their luck."""
+
+    labeled: Tensor  # (L,) positions
+    pseudo: Tensor | None  # (U,) positions
+    augment: Any
+
+
 class ImageBatches:
     """Batches of small images that fit on the device as uint8: gathered, augmented and scaled there.
 
@@ -48,7 +58,7 @@ class ImageBatches:
         sizes: (labeled, pseudo) images in each step.
         augment: the policy for both.
         seed: of the stage.
-        device: where the batches are needed.
+        execution: where the batches are needed, and whether to compile their making.
         pseudo: unlabeled images and their stored target, if the stage has one.
         view: the key under which a batch holds the unlabeled images.
     """
@@ -59,43 +69,52 @@ class ImageBatches:
         sizes: tuple[int, int],
         augment: Augment,
         seed: int,
-        device: torch.device,
+        execution: Execution,
         pseudo: tuple[Tensor, Target] | None = None,
         view: str = "train",
     ) -> None:
+        device = execution.device
         self._images, self._truth = labeled.images.to(device), labeled.labels.to(device)
         self._augment, self._seed, self._device, self._view = augment, seed, device, view
         self._order = Order(len(labeled), sizes[0], seed, "labeled order")
         self._pseudo: tuple[Tensor, Target] | None = None
+        self.size = sum(sizes) if pseudo is not None else sizes[0]
+        # gathering stays outside: its shapes depend on the number of images, the rest only on the size of a step
+        self._changed = execution.compiled(_changed)
         if pseudo is not None:
             images, target = pseudo
             self._pseudo = images.to(device), Target(target.labels.to(device), target.confidence.to(device))
             self._pseudo_order = Order(len(images), sizes[1], seed, "pseudo order")
 
-    def __call__(self, step: int) -> Batch:
-        """The batch of this step; the same for the same step, whatever was asked before."""
-        chosen = self._positions(self._order(step))
+    def draw(self, step: int) -> Drawn:
+        """The luck of this step; the same for the same step, whatever was asked before."""
         generator = streams.device_stream(self._device, self._seed, "augment", step)
-        if self._pseudo is None:
-            images = self._scaled(self._images[chosen], generator)
-            return Batch(images, self._truth[chosen])
-        unlabeled, target = self._pseudo
-        taken = self._positions(self._pseudo_order(step))
-        images = self._scaled(torch.cat([unlabeled[taken], self._images[chosen]]), generator)
-        return Batch(
-            images=images[len(taken) :],
-            truth=self._truth[chosen],
-            views={self._view: images[: len(taken)]},
-            pseudo=Target(target.labels[taken], target.confidence[taken]),
+        return Drawn(
+            labeled=trees.send(self._order(step), self._device),
+            pseudo=None if self._pseudo is None else trees.send(self._pseudo_order(step), self._device),
+            augment=self._augment.draw(self.size, generator, self._device),
         )
 
-    def _positions(self, positions: np.ndarray) -> Tensor:
-        return torch.from_numpy(positions).to(self._device, non_blocking=True)
+    def make(self, drawn: Drawn) -> Batch:
+        """The batch that was drawn."""
+        images, truth = self._images[drawn.labeled], self._truth[drawn.labeled]
+        if self._pseudo is None or drawn.pseudo is None:
+            return Batch(self._changed(self._augment, images, drawn.augment), truth)
+        unlabeled, target = self._pseudo
+        count = len(drawn.pseudo)
+        images = self._changed(self._augment, torch.cat([unlabeled[drawn.pseudo], images]), drawn.augment)
+        return Batch(
+            images=images[count:],
+            truth=truth,
+            views={self._view: images[:count]},
+            pseudo=Target(target.labels[drawn.pseudo], target.confidence[drawn.pseudo]),
+        )
 
-    def _scaled(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        return scale(self._augment(images, generator))
+
+def _changed(policy: Augment, images: Tensor, draws: Any) -> Tensor:
+    return scale(policy.apply(images, draws))
 
 
 def scale(images: Tensor) -> Tensor:
     """uint8 to float32 in [0, 1]: what every net of ours takes. Normalization belongs to the net."""
-    return images.float().div_(255.0)
+    return images.float() / 255.0

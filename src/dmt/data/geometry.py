@@ -4,7 +4,7 @@ Shapes never depend on values and nothing is read back from the device: all of i
 in a CUDA graph. Drawing is apart from applying: the draws are plain tensors that a test can set by hand.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,8 +12,7 @@ from torch import Tensor
 FIXED_POINT = 65536  # Pillow keeps affine coordinates in 1/65536 of a pixel
 
 
-@dataclass(frozen=True)
-class CropFlip:
+class CropFlip(NamedTuple):
     """Where each image's window lies and whether it is mirrored; every field is (N,).
 
     Offsets count from the image's own corner, so they lie in −padding … padding and say all there is to know

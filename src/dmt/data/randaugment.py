@@ -7,6 +7,7 @@ multiply-adds, as those for GPUs do, may move a rare pixel of AutoContrast or of
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -76,8 +77,7 @@ SANE = Policy(translation=0.45, cutout=0.5, relative=True)
 POLICIES = {"paper": PAPER, "sane": SANE}
 
 
-@dataclass(frozen=True)
-class Draws:
+class Draws(NamedTuple):
     """One op for each image and all the luck it may need; every field is (N,)."""
 
     op: Tensor  # position in OPS

@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from dmt.core import streams
@@ -45,11 +46,15 @@ class Loss:
     """The number to descend, and 0-d detached tensors for the journal by name."""
 
     total: Tensor
-    parts: Mapping[str, Tensor | float] = field(default_factory=dict)
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Objective(ABC):
-    """Final subclasses are frozen dataclasses: their fields are the options, and enter a stage's identity."""
+    """Final subclasses are frozen dataclasses: their fields are the options, and enter a stage's identity.
+
+    What changes from step to step is drawn first, as a tree of tensors, and handed to `loss`. So `loss` is the same
+    tensor code in every step, and a step can be compiled or recorded as a CUDA graph.
+    """
 
     nets: ClassVar[int] = 1  # how many nets train together
     views: ClassVar[tuple[str, ...]] = ()  # which views of unlabeled images a batch must hold
@@ -60,5 +65,9 @@ class Objective(ABC):
         """Cost of a step in training passes (forward and backward) over the whole batch, for forecasts."""
 
     @abstractmethod
-    def loss(self, nets: Sequence[Net], batch: Batch, progress: Progress) -> Loss:
-        """The loss of one step."""
+    def draw(self, progress: Progress, count: int, device: torch.device) -> Any:
+        """Everything random or scheduled of one step, for a batch of ``count`` images in all: a tree of tensors."""
+
+    @abstractmethod
+    def loss(self, nets: Sequence[Net], batch: Batch, draw: Any) -> Loss:
+        """The loss of one step: tensor code only, with no host synchronization."""

@@ -1,13 +1,14 @@
 """An earlier stage teaches, through the pseudo labels it stored: CL, CBST, DST and DMT in all its variants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
-from dmt.core import losses, mixing, ramps, weighting
+from dmt.core import losses, mixing, ramps, trees, weighting
+from dmt.core.mixing import Mix
 from dmt.objectives.base import Loss, Net, Objective, Progress
 from dmt.types import Batch, Target
 
@@ -55,44 +56,46 @@ class Stored(Objective):
     def _peeks(self) -> bool:
         return self._weighs and self.mixup is not None
 
-    def weigh(self, logits: Tensor, target: Target, ramp: float = 1.0) -> tuple[Tensor, Tensor]:
+    def weigh(self, logits: Tensor, target: Target, ramp: Tensor | float = 1.0) -> tuple[Tensor, Tensor]:
         """(labels, weights) that a student with these logits gives the pseudo labels."""
         gamma2 = None if self.gamma2 is None else self.gamma2 * ramp
         return weighting.WEIGHTINGS[self.weighting](logits, target, self.gamma * ramp, gamma2)
 
-    def loss(self, nets: Sequence[Net], batch: Batch, progress: Progress) -> Loss:
+    def draw(self, progress: Progress, count: int, device: torch.device) -> "StoredDraw":
+        ramp = trees.send(ramps.gamma(progress.fraction) if self.ramp else 1.0, device)
+        if self.mixup is None:
+            return StoredDraw(ramp, None)
+        rng = progress.stream("mixup")
+        return StoredDraw(ramp, mixing.draw(count, self.mixup, rng, dominant=True, device=device))
+
+    def loss(self, nets: Sequence[Net], batch: Batch, draw: "StoredDraw") -> Loss:
         (net,) = nets
         assert batch.pseudo is not None, "a stage that learns from a store needs pseudo labels in its batch"
         images = torch.cat([batch.views[TRAIN], batch.images])  # (U + L, C, H, W), pseudo first
         pseudo = len(batch.views[TRAIN])
-        ramp = ramps.gamma(progress.fraction) if self.ramp else 1.0
 
-        if self.mixup is None:
-            mix = None
+        if draw.mix is None:
             logits = net(images)
             reading = logits.detach()
         else:
-            rng = progress.stream("mixup")
-            mix = mixing.draw(len(images), self.mixup, rng, dominant=True, device=images.device)
             # the whole batch is looked at, so that BatchNorm sees the same mixture of samples as in training
             peek = {"update_statistics": self.double_statistics}
             reading = net.peek(images, **peek) if self._peeks else images.new_zeros(len(images), 1)
-            logits = net(mix.blend(images))
+            logits = net(draw.mix.blend(images))
 
-        labels, weights = self.weigh(reading[:pseudo], batch.pseudo, ramp)
-        parts = self._cases(reading[:pseudo], batch.pseudo, weights)
+        labels, weights = self.weigh(reading[:pseudo], batch.pseudo, draw.ramp)
+        parts = {"gamma": self.gamma * draw.ramp, **self._cases(reading[:pseudo], batch.pseudo, weights)}
         labels = torch.cat([labels, batch.truth])
         weights = torch.cat([weights, torch.ones_like(batch.truth, dtype=weights.dtype)])
-        sites = _mixed_sites(logits, labels, weights, mix)
+        sites = losses.per_mixed_site(logits, labels, weights, draw.mix)
         count = losses.labeled_sites(labels).clamp_min(1.0)
         parts |= {"pseudo": sites[:pseudo].sum() / count, "labeled": sites[pseudo:].sum() / count}
-        total = sites.sum() / count
-        return Loss(total, {"gamma": self.gamma * ramp} | {name: _detached(part) for name, part in parts.items()})
+        return Loss(sites.sum() / count, {name: part.detach() for name, part in parts.items()})
 
-    def _cases(self, reading: Tensor, target: Target, weights: Tensor) -> dict[str, Tensor | float]:
+    def _cases(self, reading: Tensor, target: Target, weights: Tensor) -> dict[str, Tensor]:
         """Shares of the three cases among pseudo-labeled sites, and their mean weight."""
         count = losses.labeled_sites(target.labels).clamp_min(1.0)
-        parts: dict[str, Tensor | float] = {"weight": weights.sum() / count}
+        parts = {"weight": weights.sum() / count}
         if self._weighs:
             cases = weighting.opinion(reading, target).cases
             names = {"agree": weighting.AGREE, "negative": weighting.NEGATIVE, "positive": weighting.POSITIVE}
@@ -100,26 +103,8 @@ class Stored(Objective):
         return parts
 
 
-def _mixed_sites(logits: Tensor, labels: Tensor, weights: Tensor, mix: mixing.Mix | None) -> Tensor:
-    """w̃·[λ·CE(y) + (1 − λ)·CE(y_π)] at every site, or w·CE(y) without mixup."""
-    if mix is None:
-        return losses.per_site(logits, labels, weights)
-    weights = mix.blend(weights)
-    first = losses.per_site(logits, labels, weights)
-    second = losses.per_site(logits, labels[mix.partners], weights)
-    return mix.coefficient * first + (1.0 - mix.coefficient) * second
+class StoredDraw(NamedTuple):
+    """What a step of `Stored` takes: where γ stands on its ramp, and what is mixed with what."""
 
-
-def _detached(part: Tensor | float) -> Tensor | float:
-    return part.detach() if isinstance(part, Tensor) else part
-
-
-JOURNAL_PARTS: Mapping[str, str] = {
-    "labeled": "loss on labels",
-    "pseudo": "loss on pseudo labels",
-    "weight": "mean weight of pseudo labels",
-    "agree": "share of case 1, both nets agree",
-    "negative": "share of case 2, disagreement the teacher wins",
-    "positive": "share of case 3, disagreement the student wins, weight 0",
-    "gamma": "γ1 now",
-}
+    ramp: Tensor  # 0-d
+    mix: Mix | None

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from dmt.core import losses, mixing
+from dmt.core.mixing import Mix
 from dmt.objectives.base import Loss, Net, Objective, Progress
 from dmt.types import Batch
 
@@ -22,18 +25,16 @@ class Supervised(Objective):
     def passes(self) -> float:
         return 1.0
 
-    def loss(self, nets: Sequence[Net], batch: Batch, progress: Progress) -> Loss:
-        (net,) = nets
-        images, truth = batch.images, batch.truth
+    def draw(self, progress: Progress, count: int, device: torch.device) -> Mix | None:
         if self.mixup is None:
-            total = losses.cross_entropy(net(images), truth)
+            return None
+        return mixing.draw(count, self.mixup, progress.stream("mixup"), dominant=False, device=device)
+
+    def loss(self, nets: Sequence[Net], batch: Batch, draw: Mix | None) -> Loss:
+        (net,) = nets
+        if draw is None:
+            sites = losses.per_site(net(batch.images), batch.truth)
         else:
-            rng = progress.stream("mixup")
-            mix = mixing.draw(len(images), self.mixup, rng, dominant=False, device=images.device)
-            logits = net(mix.blend(images))
-            first, second = (
-                losses.cross_entropy(logits, truth),
-                losses.cross_entropy(logits, truth[mix.partners]),
-            )
-            total = mix.coefficient * first + (1.0 - mix.coefficient) * second
+            sites = losses.per_mixed_site(net(draw.blend(batch.images)), batch.truth, None, draw)
+        total = sites.sum() / losses.labeled_sites(batch.truth).clamp_min(1.0)
         return Loss(total, {"labeled": total.detach()})

@@ -1,19 +1,33 @@
 """What training asks of a task."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from dmt.core.execution import Execution
 from dmt.core.metrics import Confusion
 from dmt.core.schedule import Schedule
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.models.build import NetSpec
 from dmt.types import Batch, Target
 
-Batches = Callable[[int], Batch]
-"""A step's number to its batch. Any step, in any order: so a run resumes, and a later loader may read ahead."""
+
+class Batches(Protocol):
+    """The batches of a stage. Any step can be drawn, in any order: so a run resumes, and may read ahead.
+
+    Drawing is small work for the host; making is static tensor code that can be compiled and recorded.
+    """
+
+    size: int  # images in a batch, labeled and not
+
+    def draw(self, step: int) -> Any:
+        """What the step takes: a tree of tensors on the device."""
+
+    def make(self, drawn: Any) -> Batch:
+        """The batch of what was drawn."""
 
 
 class Task(ABC):
@@ -36,7 +50,7 @@ class Task(ABC):
         pseudo: tuple[Tensor, Target] | None,
         schedule: Schedule,
         seed: int,
-        device: torch.device,
+        execution: Execution,
     ) -> Batches:
         """Training batches of labeled images and, if given, of the unlabeled ones at these positions."""
 

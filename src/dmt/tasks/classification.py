@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dmt.core.execution import Execution
 from dmt.core.metrics import Confusion
 from dmt.core.schedule import Schedule
 from dmt.data import augment, batches, splits
@@ -41,11 +42,11 @@ class Classification(Task):
         pseudo: tuple[Tensor, Target] | None,
         schedule: Schedule,
         seed: int,
-        device: torch.device,
+        execution: Execution,
     ) -> Batches:
         taken = None if pseudo is None else (self.unlabeled.images[pseudo[0]], pseudo[1])
         sizes = (schedule.labeled, schedule.pseudo)
-        return batches.ImageBatches(labeled, sizes, self.augment, seed, device, taken)
+        return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
 
     def views(
         self, images: UnlabeledSet | LabeledSet, device: torch.device, size: int

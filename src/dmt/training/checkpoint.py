@@ -40,7 +40,8 @@ class Checkpoint:
             files.write_tensors(place / _name("net", number), net.state_dict())
             files.write_tensors(place / _name("ema", number), slow.net.state_dict())
         if not done:
-            files.write_tensors(place / "optimizer.safetensors", trainer.momentum())
+            momentum = {f"{number:04d}": buffer for number, buffer in enumerate(trainer.momentum())}
+            files.write_tensors(place / "optimizer.safetensors", momentum)
         state = {"done": done, "step": trainer.step, "steps": trainer.steps, "nets": len(trainer.nets)}
         files.write_json(self.folder / STATE, state | {"checkpoint": place.name} | extra)
         for old in self.folder.glob("step-*"):
@@ -57,7 +58,8 @@ class Checkpoint:
             _load(net, place / _name("net", number))
             _load(slow.net, place / _name("ema", number))
         if not state["done"]:
-            trainer.set_momentum(files.read_tensors(place / "optimizer.safetensors"))
+            momentum = files.read_tensors(place / "optimizer.safetensors")
+            trainer.set_momentum([momentum[name] for name in sorted(momentum)])
         trainer.step = state["step"]
         return state
 

@@ -49,35 +49,36 @@ class Ledger:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._sums: dict[str, Tensor] = {}
+        self._sums: Tensor | None = None  # (P,) float64
+        self._names: tuple[str, ...] = ()
         self.count = 0
 
-    def add(self, parts: Mapping[str, Tensor | float]) -> None:
-        for name, part in parts.items():
-            value = part.double() if isinstance(part, Tensor) else torch.tensor(part, dtype=torch.float64)
-            if name not in self._sums:
-                self._sums[name] = torch.zeros((), dtype=torch.float64, device=self._device)
-            self._sums[name] += value.to(self._device)
+    def add(self, names: tuple[str, ...], numbers: Tensor) -> None:
+        """Add a step's numbers, (P,), in the order of ``names``."""
+        if self._sums is None:
+            self._names, self._sums = names, torch.zeros(len(names), dtype=torch.float64, device=self._device)
+        self._sums += numbers
         self.count += 1
 
-    @property
-    def sums(self) -> list[Tensor]:
-        return list(self._sums.values())
+    def sums(self) -> dict[str, float]:
+        """The sums so far; waits for the device."""
+        return {} if self._sums is None else dict(zip(self._names, self._sums.tolist(), strict=True))
 
     def means(self) -> dict[str, float]:
         """The interval's averages; the next interval starts."""
-        means = {name: float(total) / self.count for name, total in self._sums.items()}
-        self._sums, self.count = {}, 0
+        means = {name: total / self.count for name, total in self.sums().items()}
+        self._sums, self.count = None, 0
         return means
 
     def state(self) -> dict[str, Any]:
         """Exact enough to go on from: JSON keeps every bit of a float."""
-        return {"count": self.count, "sums": {name: float(total) for name, total in self._sums.items()}}
+        return {"count": self.count, "sums": self.sums()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.count = int(state["count"])
-        as_tensor = {name: torch.tensor(value, dtype=torch.float64) for name, value in state["sums"].items()}
-        self._sums = {name: value.to(self._device) for name, value in as_tensor.items()}
+        self.count, sums = int(state["count"]), state["sums"]
+        if sums:
+            self._names = tuple(sums)
+            self._sums = torch.tensor(list(sums.values()), dtype=torch.float64, device=self._device)
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 
-from dmt.tasks.base import Batches
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal, Ledger
 from dmt.training.trainer import Trainer
@@ -54,7 +53,7 @@ class Stopwatch:
         }
 
 
-def fit(trainer: Trainer, batches: Batches, checkpoint: Checkpoint, journal: Journal, pace: Pace) -> bool:
+def fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace) -> bool:
     """Train until the last step. Returns False if stopped before; calling again goes on, to the same end."""
     ledger, trained = Ledger(trainer.device), 0.0
     if state := checkpoint.restore(trainer):
@@ -65,19 +64,20 @@ def fit(trainer: Trainer, batches: Batches, checkpoint: Checkpoint, journal: Jou
     began, saved, watch = time.perf_counter(), time.perf_counter(), Stopwatch()
 
     def save() -> None:
-        trainer.require_finite(*ledger.sums)
+        trainer.require_finite(ledger.sums())
         checkpoint.save(trainer, ledger=ledger.state(), seconds=trained + time.perf_counter() - began)
 
     while trainer.step < trainer.steps:
-        rate, asked = trainer.rate, time.perf_counter()
-        batch = batches(trainer.step)
+        asked = time.perf_counter()
+        inputs = trainer.draw()
         watch.waiting += time.perf_counter() - asked
-        loss = trainer.advance(batch)
-        ledger.add({"loss": loss.total.detach(), "rate": rate, **loss.parts})
+        numbers = trainer.advance(inputs)
+        ledger.add(trainer.parts, numbers)
         watch.images += trainer.schedule.batch
         if trainer.step % interval == 0 or trainer.step == trainer.steps:
-            trainer.require_finite(*ledger.sums)
-            journal.write("interval", step=trainer.step, **ledger.means(), **watch.summary(trainer.device))
+            means = ledger.means()
+            trainer.require_finite(means)
+            journal.write("interval", step=trainer.step, **means, **watch.summary(trainer.device))
             watch = Stopwatch()
         pace.tell(trainer.step)
         if trainer.step < trainer.steps and pace.stop():

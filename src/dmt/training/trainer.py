@@ -1,28 +1,35 @@
 """One trainer for every method: nets, slow copies, optimizer and progress of one stage."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from dmt.core import batchnorm
+from dmt.core import batchnorm, trees
 from dmt.core.ema import SlowCopy
+from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.errors import DivergenceError
-from dmt.objectives.base import Loss, Objective, Progress
-from dmt.types import Batch
+from dmt.objectives.base import Objective, Progress
+from dmt.tasks.base import Batches
+from dmt.training.recording import Recorded
 
 
 class Student:
     """A net as an objective sees it: bf16 convolutions on CUDA, float32 logits everywhere."""
 
-    def __init__(self, net: nn.Module, device: torch.device) -> None:
+    def __init__(self, net: nn.Module, execution: Execution) -> None:
         self._net = net
-        self._device = device
+        self._execution = execution
+        self._forward: Callable[[Tensor], Tensor] = execution.compiled(net)
 
     def __call__(self, images: Tensor) -> Tensor:
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type == "cuda"):
-            logits: Tensor = self._net(images)
+        if self._execution.on_cuda:
+            images = images.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
+            logits = self._forward(images)
         return logits.float()
 
     @torch.no_grad()
@@ -33,6 +40,15 @@ class Student:
             return self(images)
 
 
+class Inputs(NamedTuple):
+    """Everything that differs from one step to the next: a tree of small tensors on the device."""
+
+    batch: Any  # which images, and their augmentation
+    objective: Any  # what the objective drew
+    rate: Tensor  # 0-d, the learning rate
+    stride: Tensor  # 0-d, how far the slow copies move
+
+
 class Trainer:
     """Fits nets to an objective, step by step. Knows no method, no file and no data set.
 
@@ -40,6 +56,7 @@ class Trainer:
         nets: the nets in training, on the device.
         slow: their slow copies.
         step: steps done so far; ``steps`` when finished.
+        parts: names of the numbers that `advance` returns.
     """
 
     def __init__(
@@ -47,60 +64,87 @@ class Trainer:
         nets: Sequence[nn.Module],
         objective: Objective,
         schedule: Schedule,
+        batches: Batches,
         steps: int,
         seed: int,
-        device: torch.device,
+        execution: Execution,
     ) -> None:
-        self.nets = [net.to(device).train() for net in nets]
+        layout = torch.channels_last if execution.on_cuda else torch.contiguous_format
+        self.nets = [net.to(execution.device, memory_format=layout).train() for net in nets]  # type: ignore[call-overload]
         self.slow = [SlowCopy(net, schedule.ema) for net in self.nets]
-        self.objective, self.schedule, self.device = objective, schedule, device
+        self.objective, self.schedule, self.execution = objective, schedule, execution
         self.step, self.steps, self._seed = 0, steps, seed
-        self._students = [Student(net, device) for net in self.nets]
+        self.parts: tuple[str, ...] = ()
+        self._batches = batches
+        self._students = [Student(net, execution) for net in self.nets]
+        self._parameters = [parameter for net in self.nets for parameter in net.parameters()]
         self.optimizer = torch.optim.SGD(
-            [parameter for net in self.nets for parameter in net.parameters()],
-            lr=schedule.rate,
+            self._parameters,
+            lr=torch.tensor(schedule.rate, device=execution.device),
             momentum=schedule.momentum,
             weight_decay=schedule.weight_decay,
-            foreach=True,  # one call for all parameters; the default on a CPU is one for each
+            fused=True,
         )
+        # a first step from zero momentum equals one without; and a recorded step needs the buffers to be there
+        self.set_momentum([torch.zeros_like(parameter) for parameter in self._parameters])
+        self._run: Callable[[Inputs], Tensor] | None = None
 
     @property
-    def rate(self) -> float:
-        """The learning rate of the step to come."""
-        return self.schedule.rate_at(self.step / self.steps)
+    def device(self) -> torch.device:
+        return self.execution.device
 
-    def advance(self, batch: Batch) -> Loss:
-        """Descend one step."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate
+    def draw(self) -> Inputs:
+        """What the step to come takes. Small work for the host, done while the device is busy with the last step."""
         progress = Progress(self.step, self.steps, self._seed)
-        loss = self.objective.loss(self._students, batch, progress)
+        return Inputs(
+            batch=self._batches.draw(self.step),
+            objective=self.objective.draw(progress, self._batches.size, self.device),
+            rate=trees.send(self.schedule.rate_at(progress.fraction), self.device),
+            stride=trees.send(self.slow[0].stride(self.step), self.device),
+        )
+
+    def advance(self, inputs: Inputs) -> Tensor:
+        """Descend one step. Returns the numbers named by ``parts``, on the device: nobody has to wait for them."""
+        if self._run is None:
+            self._run = Recorded(self._descend, inputs, self.state()) if self.execution.records else self._descend
+        numbers = self._run(inputs)
+        self.step += 1
+        return numbers
+
+    def _descend(self, inputs: Inputs) -> Tensor:
+        """The step itself: tensor code only, the same in every step."""
+        batch = self._batches.make(inputs.batch)
+        loss = self.objective.loss(self._students, batch, inputs.objective)
         self.optimizer.zero_grad(set_to_none=True)
         loss.total.backward()  # type: ignore[no-untyped-call]
+        for group in self.optimizer.param_groups:
+            group["lr"] = inputs.rate
         self.optimizer.step()
         for slow in self.slow:
-            slow.update(self.step)
-        self.step += 1
-        return loss
+            slow.update(inputs.stride)
+        numbers = {"loss": loss.total.detach(), "rate": inputs.rate, **loss.parts}
+        self.parts = tuple(numbers)
+        return torch.stack(list(numbers.values()))
 
-    def momentum(self) -> dict[str, Tensor]:
-        """The optimizer's memory by parameter number; empty before the first step."""
-        states = self.optimizer.state
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        return {str(n): states[p]["momentum_buffer"] for n, p in enumerate(parameters) if p in states}
+    def state(self) -> list[Tensor]:
+        """Every tensor that a step changes."""
+        modules = [*self.nets, *(slow.net for slow in self.slow)]
+        return [t for module in modules for t in (*module.parameters(), *module.buffers())] + self.momentum()
 
-    def set_momentum(self, momentum: dict[str, Tensor]) -> None:
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        for number, buffer in momentum.items():
-            parameter = parameters[int(number)]
+    def momentum(self) -> list[Tensor]:
+        """The optimizer's memory, parameter by parameter."""
+        return [self.optimizer.state[parameter]["momentum_buffer"] for parameter in self._parameters]
+
+    def set_momentum(self, momentum: Sequence[Tensor]) -> None:
+        for parameter, buffer in zip(self._parameters, momentum, strict=True):
             # the layout follows the parameter: a run may go on where channels_last is in use
             self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(buffer)
 
-    def require_finite(self, *more: Tensor) -> None:
-        """Stop if a parameter, a running statistic or one of ``more`` is not finite, before it can be saved."""
+    def require_finite(self, numbers: Mapping[str, float]) -> None:
+        """Stop if one of ``numbers``, a parameter or a running statistic is not finite, before it can be saved."""
         tensors = [t for net in self.nets for t in (*net.parameters(), *net.buffers()) if t.is_floating_point()]
-        bad = torch.stack([~torch.isfinite(t).all() for t in (*tensors, *more)]).any()
-        if bool(bad):
+        norms = torch.stack(torch._foreach_norm(tensors))  # finite if and only if every element is
+        if not all(map(math.isfinite, numbers.values())) or not bool(torch.isfinite(norms).all()):
             raise DivergenceError(
                 f"the loss or a parameter stopped being finite by step {self.step} of {self.steps}; "
                 f"the last good checkpoint is kept; try a lower learning rate (--set rate=…, rate_round=…)"

@@ -1,0 +1,45 @@
+"""A step recorded once as a CUDA graph and then replayed: one launch instead of hundreds."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dmt.core import trees
+
+WARM_UP = 3
+"""Runs before recording: compilers compile, libraries choose their kernels, allocators settle."""
+
+
+class Recorded:
+    """A function of a tree of tensors, replayed with new values in the same places.
+
+    Args:
+        function: tensor code of static shapes without host synchronization; returns a tensor.
+        example: inputs of the right shapes.
+        state: every tensor that the function changes. Warming up runs it for real, so they are put back afterwards.
+    """
+
+    def __init__(self, function: Callable[[Any], Tensor], example: Any, state: Sequence[Tensor]) -> None:
+        self._inputs = trees.clone(example)
+        self._places = list(trees.tensors(self._inputs))
+        before = [tensor.clone() for tensor in state]
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UP):
+                function(self._inputs)
+        torch.cuda.current_stream().wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._output = function(self._inputs)
+        for tensor, value in zip(state, before, strict=True):
+            tensor.copy_(value)
+
+    def __call__(self, inputs: Any) -> Tensor:
+        """Replay with these values. The result stays in one place: read it before the next call."""
+        for place, value in zip(self._places, trees.tensors(inputs), strict=True):
+            place.copy_(value, non_blocking=True)
+        self._graph.replay()
+        return self._output
