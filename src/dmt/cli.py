@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dmt import config as configuration
-from dmt import environment, forecast, predict, presets, progress, run, scoring, stopping
+from dmt import environment, forecast, packing, predict, presets, progress, run, scoring, stopping
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.datasets import DATASETS
@@ -227,6 +227,37 @@ def report(
     dmt report runs/*
     """
     out.print(str(Report.read(runs)), markup=False)
+
+
+@app.command()
+def pack(
+    run_: RunArg,
+    out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go; a new folder.")],
+    part_size: Annotated[str, typer.Option(metavar="12MB", help="The most bytes of a part.")] = "12MB",
+    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that nothing needs any more.")] = False,
+) -> None:
+    """Turn a run, finished or not, into a set of small files that can be carried elsewhere and gone on with.
+
+    \b
+    dmt pack runs/c10 --part-size 12MB --out packed/
+    """
+    written = packing.pack(run_, out_, packing.size(part_size), lean=lean)
+    total = sum(path.stat().st_size for path in written)
+    out.print(f"{len(written)} files, {total / 1e6:.1f} MB in {out_}; next: dmt unpack {out_} --out RUN", markup=False)
+
+
+@app.command()
+def unpack(
+    packed: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by dmt pack.")],
+    out_: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="The run's new folder.")],
+) -> None:
+    """Put a packed run together again; repeat its fit command with --out RUN to go on.
+
+    \b
+    dmt unpack packed/ --out runs/c10
+    """
+    packing.unpack(packed, out_)
+    out.print(f"unpacked to {out_}", markup=False)
 
 
 def main() -> None:

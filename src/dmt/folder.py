@@ -53,14 +53,23 @@ class Folder:
             raise RunError(f"{self.path} holds other files and no run; give an empty or new --out")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / ".lock", timeout=0)
+        except OSError as error:
+            raise RunError(f"cannot make {self.path}: {error.strerror}; give another --out") from error
+        with self.locked():
+            self._require_same(data, options)
+            yield
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Within, no other process may write here. The system frees the lock of a process that dies."""
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
             lock.acquire()
         except Timeout:
             raise RunError(f"{self.path} is in use by another process; wait for it or give another --out") from None
         except OSError as error:
             raise RunError(f"cannot write to {self.path}: {error.strerror}; give another --out") from error
         try:
-            self._require_same(data, options)
             yield
         finally:
             lock.release()

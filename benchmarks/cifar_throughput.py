@@ -1,0 +1,146 @@
+"""How fast a CIFAR-10 stage trains, end to end, against the bare step of the same net in the same run.
+
+Bare: WRN-28-2 on one batch of 512 that never changes: forward, backward, SGD; no data, no augmentation, no EMA. The
+second bare figure adds a forward without gradient, which the dynamic weight needs. Both are compiled and recorded
+as a CUDA graph. Stages: the real loop with augmentation, mixup, EMA, journal and checkpoints, on the preset
+cifar10-4k with random images of the real numbers and shapes. All figures are medians over intervals of 100 steps,
+warm-up left out.
+
+    python benchmarks/cifar_throughput.py --steps 2000
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from dmt import environment, presets
+from dmt.core.execution import Execution
+from dmt.data.augment import POLICIES
+from dmt.data.datasets import DATASETS
+from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.tasks.classification import Classification
+from dmt.training import loop
+from dmt.training.checkpoint import Checkpoint
+from dmt.training.journal import Journal
+from dmt.training.recording import Recorded
+from dmt.training.trainer import Student, Trainer
+from dmt.types import Target
+
+CONFIG = presets.get("cifar10-4k").config
+DATA = DATASETS["cifar10"]
+SPEC = build.NetSpec(CONFIG.net, 10, DATA.shape, DATA.normalization)
+
+
+def random_task(labeled: int, unlabeled: int) -> Classification:
+    """Images of the real number and shape; nobody looks at them."""
+
+    def images(count: int) -> torch.Tensor:
+        return torch.randint(0, 256, (count, *DATA.shape), dtype=torch.uint8)
+
+    def names(count: int) -> tuple[str, ...]:
+        return tuple(map(str, range(count)))
+
+    few = LabeledSet(names(labeled), images(labeled), torch.randint(0, 10, (labeled,)))
+    many = UnlabeledSet(names(unlabeled), images(unlabeled))
+    augment = POLICIES[CONFIG.data.augment]
+    return Classification(DATA.classes, DATA.shape, DATA.normalization, augment, few, many, few, few)
+
+
+def bare(execution: Execution, steps: int, *, peek: bool) -> float:
+    """Images per second of the step alone."""
+    net = build.build(SPEC, seed=0).to(execution.device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+    student = Student(net, execution)
+    images = torch.rand(512, *DATA.shape, device=execution.device).contiguous(memory_format=torch.channels_last)
+    labels = torch.randint(0, 10, (512,), device=execution.device)
+    rate = torch.tensor(1e-3, device=execution.device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4, fused=True)
+
+    def step(_: object) -> torch.Tensor:
+        weight = student.peek(images).softmax(1).amax(1).mean() if peek else 1.0
+        loss: torch.Tensor = torch.nn.functional.cross_entropy(student(images), labels) * weight
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        return loss.detach()
+
+    step(None)  # makes the momentum
+    run: Callable[[object], torch.Tensor] = step
+    if execution.records:
+        run = Recorded(step, (), [*net.parameters(), *net.buffers()])
+    return timed(lambda: run(()), steps, execution)
+
+
+def timed(run: Callable[[], object], steps: int, execution: Execution, batch: int = 512) -> float:
+    """Median images per second over intervals of 100 steps, the first left out."""
+    rates = []
+    for _ in range(max(steps // 100, 2)):
+        began = time.perf_counter()
+        for _ in range(100 if execution.on_cuda else 1):
+            run()
+        if execution.on_cuda:
+            torch.cuda.synchronize()
+        rates.append((100 if execution.on_cuda else 1) * batch / (time.perf_counter() - began))
+    return statistics.median(rates[1:])
+
+
+def stage_rate(method: str, execution: Execution, steps: int) -> tuple[float, float]:
+    """(images per second, seconds until the first step was done) of a stage in the real loop."""
+    plan = catalogue.plan(method, CONFIG.recipe)
+    stage: Stage = plan.stages[-1]
+    task = random_task(4000, 45_800)
+    kept = None
+    if stage.labels is not None:
+        count = len(task.unlabeled)
+        kept = torch.arange(count), Target(torch.randint(0, 10, (count,)), torch.rand(count))
+    batches = task.batches(task.labeled, kept, stage.schedule, 1, execution)
+    net = build.build(SPEC, seed=0)
+    trainer = Trainer([net], stage.objective, stage.schedule, batches, steps, 1, execution)
+    began, first = time.perf_counter(), [0.0]
+
+    def tell(step: int) -> None:
+        first[0] = first[0] or time.perf_counter() - began
+
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "journal.jsonl")
+        loop.fit(trainer, Checkpoint(Path(folder)), journal, loop.Pace(30.0, lambda: False, tell))
+        rates = [line["images_per_s"] for line in journal.read() if line["kind"] == "interval"]
+    return statistics.median(rates[max(1, len(rates) // 10) :] or rates), first[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=2000, help="steps of each figure")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--plain", action="store_true", help="neither compile nor record")
+    options = parser.parse_args()
+    device = environment.pick_device(options.device)
+    execution = Execution(device, fast=device.type == "cuda" and not options.plain)
+    first, second = (bare(execution, options.steps, peek=peek) for peek in (False, True))
+    result = {
+        "bare step": {"images_per_s": first},
+        "bare step and forward": {"images_per_s": second},
+    }
+    print(json.dumps(result), file=sys.stderr, flush=True)
+    for method, floor, goal in (("baseline", first, 0.9), ("cl", first, 0.9), ("dmt", second, 0.85)):
+        rate, start = stage_rate(method, execution, options.steps)
+        result[method] = {"images_per_s": rate, "of_bare": rate / floor, "goal": goal, "seconds_to_first_step": start}
+        print(method, json.dumps(result[method]), file=sys.stderr, flush=True)
+    described = environment.describe(device)
+    kept = {key: described[key] for key in ("dmt", "python", "torch", "hardware", "command")}
+    print(
+        json.dumps({"environment": kept, "steps": options.steps, "fast": execution.fast, "figures": result}, indent=1)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import pytest
+from tests.test_run import StopAt, fit, journal, nets
+
+import dmt
+from dmt import packing, stopping
+from dmt.errors import ConfigError, RunError
+from dmt.progress import Silent
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("12MB", 12_000_000), ("16 MiB", 16 * 2**20), ("100", 100), ("0.5kB", 500)]
+)
+def test_sizes(text: str, expected: int) -> None:
+    assert packing.size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "12 apples", "MB", "0MB"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(ConfigError):
+        packing.size(text)
+
+
+@pytest.mark.parametrize("lean", [False, True])
+def test_an_unfinished_run_goes_on_where_it_is_unpacked(lean: bool, tiny: dict[str, object], tmp_path: Path) -> None:
+    fit(tmp_path / "whole", tiny)
+    with pytest.raises(stopping.Stopped):
+        dmt.fit("digits", out=tmp_path / "here", settings=tiny, watcher=StopAt(45))
+    parts = packing.pack(tmp_path / "here", tmp_path / "packed", 20_000, lean=lean)
+    assert len(parts) > 3
+    assert max(path.stat().st_size for path in parts[:-1]) <= 20_000
+    packing.unpack(tmp_path / "packed", tmp_path / "there")
+    report = dmt.fit("digits", out=tmp_path / "there", settings=tiny, watcher=Silent())
+    assert report.jobs[0].finished
+    assert journal(tmp_path / "there") == journal(tmp_path / "whole")
+    assert nets(tmp_path / "there").items() <= nets(tmp_path / "whole").items()
+    last = report.jobs[0].stages[-1].place
+    assert f"{last}/net.safetensors" in nets(tmp_path / "there")
+
+
+def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Path) -> None:
+    fit(tmp_path / "run", tiny)
+    sizes = {}
+    for lean in (False, True):
+        parts = packing.pack(tmp_path / "run", tmp_path / f"packed-{lean}", 10**9, lean=lean)
+        sizes[lean] = parts[0].stat().st_size
+    assert sizes[True] < sizes[False]
+    packing.unpack(tmp_path / "packed-True", tmp_path / "again")
+    report = dmt.fit("digits", out=tmp_path / "again", settings=tiny, watcher=Silent())  # trains nothing
+    assert set(nets(tmp_path / "again")) == {
+        f"{report.jobs[0].stages[-1].place}/{n}.safetensors" for n in ("ema", "net")
+    }
+
+
+def test_damage_is_named_and_leaves_nothing(tiny: dict[str, object], tmp_path: Path) -> None:
+    fit(tmp_path / "run", tiny, "baseline")
+    packing.pack(tmp_path / "run", tmp_path / "packed", 50_000)
+    part = tmp_path / "packed" / "part-001"
+    good = part.read_bytes()
+    part.write_bytes(good[:-1] + b"x")
+    with pytest.raises(RunError, match=r"part-001 is damaged"):
+        packing.unpack(tmp_path / "packed", tmp_path / "out")
+    part.unlink()
+    with pytest.raises(RunError, match=r"part-001 is missing"):
+        packing.unpack(tmp_path / "packed", tmp_path / "out")
+    part.write_bytes(good)
+    packing.unpack(tmp_path / "packed", tmp_path / "out")
+    with pytest.raises(RunError, match="exists already"):
+        packing.unpack(tmp_path / "packed", tmp_path / "out")
+    with pytest.raises(RunError, match="not empty"):
+        packing.pack(tmp_path / "run", tmp_path / "packed", 50_000)
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "packed", "out"}
