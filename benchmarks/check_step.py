@@ -28,8 +28,9 @@ def trajectory(method: str, execution: Execution, steps: int) -> tuple[tuple[str
     target = Target(torch.randint(0, 10, (9000,)), torch.rand(9000))
     kept = None if stage.labels is None else (torch.arange(9000), target)
     batches = task.batches(task.labeled, kept, stage.schedule, 1, execution)
-    trainer = Trainer([build.build(SPEC, seed=0)], stage.objective, stage.schedule, batches, 1000, 1, execution)
-    numbers = [trainer.advance(trainer.draw()).float().cpu() for _ in range(steps)]
+    with execution.active():
+        trainer = Trainer([build.build(SPEC, seed=0)], stage.objective, stage.schedule, batches, 1000, 1, execution)
+        numbers = [trainer.advance(trainer.draw()).float().cpu() for _ in range(steps)]
     return trainer.parts, torch.stack(numbers)
 
 

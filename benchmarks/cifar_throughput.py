@@ -63,7 +63,8 @@ def bare(execution: Execution, steps: int, *, peek: bool) -> float:
     images = torch.rand(512, *DATA.shape, device=execution.device).contiguous(memory_format=torch.channels_last)
     labels = torch.randint(0, 10, (512,), device=execution.device)
     rate = torch.tensor(1e-3, device=execution.device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4, fused=True)
+    parameters = list(net.parameters())
+    optimizer = torch.optim.SGD(parameters, lr=rate, momentum=0.9, weight_decay=5e-4, fused=True)
 
     def step(_: object) -> torch.Tensor:
         weight = student.peek(images).softmax(1).amax(1).mean() if peek else 1.0
@@ -73,7 +74,8 @@ def bare(execution: Execution, steps: int, *, peek: bool) -> float:
         optimizer.step()
         return loss.detach()
 
-    step(None)  # makes the momentum
+    for parameter in parameters:
+        optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
     run: Callable[[object], torch.Tensor] = step
     if execution.records:
         run = Recorded(step, (), [*net.parameters(), *net.buffers()])
@@ -125,21 +127,25 @@ def main() -> None:
     options = parser.parse_args()
     device = environment.pick_device(options.device)
     execution = Execution(device, fast=device.type == "cuda" and not options.plain)
-    first, second = (bare(execution, options.steps, peek=peek) for peek in (False, True))
+    with execution.active():
+        measure(execution, options.steps, device)
+
+
+def measure(execution: Execution, steps: int, device: torch.device) -> None:
+    """All figures in one process, printed as they come and as JSON in the end."""
+    first, second = (bare(execution, steps, peek=peek) for peek in (False, True))
     result = {
         "bare step": {"images_per_s": first},
         "bare step and forward": {"images_per_s": second},
     }
     print(json.dumps(result), file=sys.stderr, flush=True)
     for method, floor, goal in (("baseline", first, 0.9), ("cl", first, 0.9), ("dmt", second, 0.85)):
-        rate, start = stage_rate(method, execution, options.steps)
+        rate, start = stage_rate(method, execution, steps)
         result[method] = {"images_per_s": rate, "of_bare": rate / floor, "goal": goal, "seconds_to_first_step": start}
         print(method, json.dumps(result[method]), file=sys.stderr, flush=True)
     described = environment.describe(device)
     kept = {key: described[key] for key in ("dmt", "python", "torch", "hardware", "command")}
-    print(
-        json.dumps({"environment": kept, "steps": options.steps, "fast": execution.fast, "figures": result}, indent=1)
-    )
+    print(json.dumps({"environment": kept, "steps": steps, "fast": execution.fast, "figures": result}, indent=1))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,13 @@ def passes_per_second(spec: NetSpec, batch: int, execution: Execution, patience:
     size = batch if execution.on_cuda else min(batch, 64)
     schedule = Schedule(epochs=1, rate=1e-6, rate_ramp="constant", labeled=size)
     batches = _MadeUp(size, spec.shape, execution.device)
+    with execution.active():
+        return _timed(spec, size, schedule, batches, execution, patience)
+
+
+def _timed(
+    spec: NetSpec, size: int, schedule: Schedule, batches: _MadeUp, execution: Execution, patience: float
+) -> float:
     trainer = Trainer([build.build(spec, seed=0)], Supervised(), schedule, batches, 10**6, seed=0, execution=execution)
     trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
     steps, began = 0, _now(execution.device)

@@ -94,7 +94,7 @@ def fit(
         runner.open(seeds)  # data and net are tried before the folder is bound to a configuration
         claimed = runner.folder.claimed(data, configuration.flat(config))
         threads = environment.fitting_threads(DATASETS[config.data.dataset].shape, picked)
-        with conditions.stop.on_signals(), claimed, threads:
+        with conditions.stop.on_signals(), claimed, threads, execution.active():
             runner.folder.log_session(environment.describe(picked))
             runner.run(methods, seeds)
     return Report.read([out])

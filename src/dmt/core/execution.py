@@ -1,6 +1,7 @@
 """Where and how tensor code runs. None of it changes what is computed, beyond the last bits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -28,6 +29,26 @@ class Execution:
         """Whether a step is recorded once and then replayed: one launch by the host instead of hundreds."""
         return self.fast and self.on_cuda
 
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Within, work goes to a stream of its own where steps are recorded.
+
+        Compiled code ties gradients to the stream it was compiled on, and CUDA's default stream cannot be recorded: so
+        nets are made, compiled, recorded and replayed on one other stream.
+        """
+        if not self.records:
+            yield
+            return
+        with torch.cuda.stream(torch.cuda.Stream(self.device)):  # type: ignore[no-untyped-call]
+            yield
+        torch.cuda.synchronize(self.device)
+
     def compiled(self, code: Code) -> Code:
         """``code``, compiled for fixed shapes if this execution is fast."""
-        return cast(Code, torch.compile(code, dynamic=False)) if self.fast else code
+        if not self.fast:
+            return code
+        import torch._dynamo as dynamo  # slow to import, and plain execution does not need it
+
+        # every stage brings a new net; past its limit the compiler would silently fall back to plain code
+        dynamo.config.recompile_limit = max(dynamo.config.recompile_limit, 64)
+        return cast(Code, torch.compile(code, dynamic=False))

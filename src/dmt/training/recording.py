@@ -13,7 +13,7 @@ WARM_UP = 3
 
 
 class Recorded:
-    """A function of a tree of tensors, replayed with new values in the same places.
+    """A function of a tree of tensors, replayed with new values in the same places. Use it within `Execution.active`.
 
     Args:
         function: tensor code of static shapes without host synchronization; returns a tensor.
@@ -25,14 +25,11 @@ class Recorded:
         self._inputs = trees.clone(example)
         self._places = list(trees.tensors(self._inputs))
         before = [tensor.clone() for tensor in state]
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(WARM_UP):
-                function(self._inputs)
-        torch.cuda.current_stream().wait_stream(side)
+        for _ in range(WARM_UP):
+            function(self._inputs)
+        torch.cuda.synchronize()
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        with torch.cuda.graph(self._graph, stream=torch.cuda.current_stream()):
             self._output = function(self._inputs)
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
