@@ -137,8 +137,15 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["fit", "digits", "--budget", "soon", "--out", "x"], "a budget looks like"),
     (["score", "nowhere"], "there is no run folder nowhere"),
     (["predict", "nowhere", "a.png"], "there is no run folder nowhere"),
-    (["report", "nowhere"], "there is no run folder nowhere"),
     (["list", "everything"], "dmt list takes"),
+    (["fit", "digits", "--set", "dataset=cifar10", "--out", "x"], "name another preset"),
+    (["fit", "digits", "--set", "share=0.8", "--out", "x"], "share must be none unless shape is pair"),
+    (["fit", "digits", "--method", "cl", "--compare", "dmt", "--out", "x"], "not both"),
+    (["fit", "digits", "--seed", "1", "--seeds", "1-2", "--out", "x"], "not both"),
+    (["fit", "digits", "--checkpoint-every", "nan", "--out", "x"], "checkpoint_every must be"),
+    (["fit", "digits", "--net", "timm:", "--out", "x"], "unknown timm net"),
+    (["plan", "digits", "--net", "foo", "--no-time"], "unknown net 'foo'"),
+    (["plan", "digits", "--set", "fractions=0.0001", "--no-time"], "too small"),
 ]
 
 
@@ -178,6 +185,20 @@ def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
         assert says in error
         assert error.strip().count("\n") == 0
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_reports_leave_out_what_is_no_run(run: Path, tmp_path: Path) -> None:
+    printed, notes = dmt("report", run, tmp_path)
+    assert "Baseline" in printed
+    assert "is no run folder; left out" in notes
+    assert "no run folder among those named" in dmt("report", tmp_path, code=2)[1]
+
+
+def test_errors_of_the_system_are_one_line_too(run: Path, tmp_path: Path) -> None:
+    Image.new("L", (8, 8)).save(tmp_path / "a.png")
+    _, error = dmt("predict", run, tmp_path / "a.png", "--out", tmp_path, code=2)
+    assert error.startswith("dmt: error: ")
+    assert error.count("\n") == 1
 
 
 def test_debug_shows_the_traceback() -> None:

@@ -27,14 +27,12 @@ def test_devices() -> None:
 
 
 def test_tiny_images_get_one_thread_and_the_caller_keeps_his() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    with environment.fitting_threads((1, 8, 8), CPU):
-        assert torch.get_num_threads() == 1
-    with environment.fitting_threads((3, 32, 32), CPU):
+    with environment.threads(2):
+        assert environment.fitting_threads((1, 8, 8)) == 1
+        assert environment.fitting_threads((3, 32, 32)) == 2
+        with environment.threads(1):
+            assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(before)
 
 
 def test_forecast_measures_a_rate() -> None:

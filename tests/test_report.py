@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,29 @@ def test_of_equals_the_raw_net_of_the_first_line() -> None:
     assert (job.shipped()[0].name, job.shipped()[1]) == ("A1", "raw")
 
 
+def test_different_options_are_not_averaged(tiny: dict[str, object], tmp_path: Path) -> None:
+    for name, rate in (("a", 0.1), ("b", 0.01)):
+        settings = tiny | {"rate": rate}
+        dmt.fit("digits", out=tmp_path / name, method="baseline", settings=settings, watcher=Silent())
+    report = Report.read([tmp_path / "a", tmp_path / "b", tmp_path / "a"])
+    assert len(report.jobs) == 2  # a folder named twice counts once
+    text = str(report)
+    assert "rate=0.01" in text
+    assert "±" not in text.replace("mean ±", "")
+
+
+def test_a_score_of_zero_is_a_score() -> None:
+    job = JobResult("digits", "dmt", 1, (stage("A1", (0, 0), (0, 0), (0, 0)),), ("A1",))
+    assert job.test_accuracy("raw") == job.test_accuracy("shipped") == 0.0
+
+
+def test_the_papers_number_stands_beside_its_own_row_only() -> None:
+    done = stage("A0", (1, 1), (1, 1), (50, 50))
+    row = JobResult("cifar10-4k", "baseline", 1, (done,), ("A0",))
+    assert "86.08" in str(Report((row,)))
+    assert "86.08" not in str(Report((dataclasses.replace(row, changes=("labels=100",)),)))
+
+
 @pytest.mark.parametrize(("values", "text"), [([], "–"), ([95.0], "95.00"), ([94.0, 96.0], "95.00 ± 1.41")])
 def test_spread_is_the_sample_deviation(values: list[float], text: str) -> None:
     assert spread(values) == text
@@ -46,7 +70,7 @@ def test_a_run_under_way_can_be_read(tmp_path: Path) -> None:
     """Stages without an outcome show as not finished, and their jobs are left out of means."""
     folder = Folder(tmp_path / "run")
     outline = {"name": "A0", "round": 0, "place": "A0-x"}
-    with folder.claimed("digits", {}):
+    with folder.claimed({"data": "digits", "config": {}, "images": "", "threads": 1}):
         assert "no method has started" in str(Report.read([tmp_path / "run"]))
         outlines = {1: outline, 2: outline | {"place": "A0-y"}}
         folder.add_jobs([Job("baseline", seed, [each], ["A0"]) for seed, each in outlines.items()])

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,18 @@ import torch
 from tests.data import cifar_layout
 
 import dmt
-from dmt import files, stopping
-from dmt.data import datasets
+from dmt import files, presets, stopping
+from dmt.data import datasets, splits
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.folder import Folder
 from dmt.methods import catalogue
+from dmt.models import build
 from dmt.progress import Silent, Watcher
 from dmt.report import Report
+from dmt.tasks import classification
+from dmt.training import inference
+from dmt.training.store import Store
 
 ROUNDS = [method for method in catalogue.METHODS if method not in ("baseline", "oracle")]
 
@@ -207,35 +210,24 @@ def test_what_is_no_run_is_not_written_into(kind: str, tiny: dict[str, object], 
     assert [path.read_text() for path in ([out] if kind == "file" else list(out.iterdir()))] == ["precious"]
 
 
-def swap_truth(images: tuple[LabeledSet, LabeledSet], hidden: Iterable[str]) -> tuple[LabeledSet, LabeledSet]:
-    """The same data with the labels of some training images rotated within them."""
-    train, test = images
-    unlabeled = set(hidden)
-    where = torch.tensor([n for n, name in enumerate(train.ids) if name in unlabeled])
-    labels = train.labels.clone()
-    labels[where] = labels[where].roll(1)
-    assert not torch.equal(labels, train.labels)
-    return LabeledSet(train.ids, train.images, labels), test
-
-
 def test_truth_of_unlabeled_images_cannot_reach_training(
     tiny: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wrong truth for every unlabeled image: the same nets, bit for bit; only the audit notices."""
-    fit(tmp_path / "honest", tiny)
-    split = files.read_json(tmp_path / "honest" / "splits" / "seed-1.json")
+    """The data set itself lies about every unlabeled image: the same nets, bit for bit; only the audit notices."""
     data = datasets.DATASETS["digits"]
-    # the split is drawn per class: keep it, and lie about the unlabeled images only
-    task_module = sys.modules["dmt.tasks.classification"]
-    real_audit = task_module.Audit
+    split = splits.draw(data.read(Path(), print)[0].labels, 10, labeled=100, validation=200, seed=1)
+    # who is labeled is drawn per class: hold it fixed, so that nothing but the hidden truth differs
+    monkeypatch.setattr(splits, "draw", lambda *_: split)
+    fit(tmp_path / "honest", tiny)
 
-    def lying(truth: torch.Tensor, everything: LabeledSet) -> object:
-        wrong, _ = swap_truth((everything, everything), split["unlabeled"])
-        return real_audit((truth + 1) % 10, wrong)
+    def lying(folder: Path, notify: object) -> tuple[LabeledSet, LabeledSet]:
+        train, test = data.read(folder, print)
+        labels = train.labels.clone()
+        labels[split.unlabeled] = (labels[split.unlabeled] + 1) % 10
+        return LabeledSet(train.ids, train.images, labels), test
 
-    monkeypatch.setattr(task_module, "Audit", lying)
+    monkeypatch.setitem(datasets.DATASETS, "digits", dataclasses.replace(data, read=lying))
     fit(tmp_path / "lied", tiny)
-    assert data.name == "digits"
     assert nets(tmp_path / "lied") == nets(tmp_path / "honest")
     honest, lied = (Report.read([tmp_path / name]).jobs[0].stages[-1] for name in ("honest", "lied"))
     assert honest.place == lied.place
@@ -279,6 +271,128 @@ def test_pair_runs_two_lines_on_two_shares(tiny: dict[str, object], tmp_path: Pa
     ]
     assert not torch.allclose(biases[0], biases[1])
     assert job.shipped()[0].name in job.results
+
+
+def saved(out: Path, stage: str, copy: str = "net") -> dict[str, torch.Tensor]:
+    return files.read_tensors(next(out.glob(f"stages/{stage}-*/step-*/{copy}.safetensors")))
+
+
+@pytest.mark.parametrize(("labeler", "copy"), [("raw", "net"), ("ema", "ema")])
+@pytest.mark.parametrize("shape", ["chain", "pair"])
+def test_each_round_is_labeled_by_its_teacher(
+    labeler: str, copy: str, shape: str, tiny: dict[str, object], tmp_path: Path
+) -> None:
+    """The stored labels are those of the right net of the right stage: computed again here, from its file."""
+    fit(tmp_path, tiny | {"labeler": labeler, "shape": shape})
+    options = presets.get("digits").config.data
+    task, _ = classification.split_up(options, datasets.DATASETS["digits"].read(Path(), print), seed=1)
+    teachers = {"A1": "A0", "A2": "A1"} if shape == "chain" else {"A1": "B0", "B1": "A0", "A2": "B1", "B2": "A1"}
+    for student, teacher in teachers.items():
+        net = build.build(task.net_spec("resnet8-4"), seed=0)
+        net.load_state_dict(saved(tmp_path, teacher, copy))
+        expected = inference.label(net, task, task.unlabeled, torch.device("cpu"))
+        store = Store.load(next(tmp_path.glob(f"stages/{student}-*")))
+        assert torch.equal(store.target.labels, expected.labels)
+        assert torch.equal(store.target.confidence, expected.confidence)
+        assert int(store.selected.sum()) == (549 if student.endswith("1") else 1097)
+
+
+def test_fine_tuned_rounds_start_where_their_parent_ended(tiny: dict[str, object], tmp_path: Path) -> None:
+    """With a learning rate of almost nothing DST's nets stay at the Baseline's, a fresh chain's do not."""
+    still = tiny | {"rate_round": 1e-12, "weight_decay": 0.0}
+    for method in ("dst", "dmt"):
+        fit(tmp_path / method, still, method)
+    key = "body.head.weight"
+    baseline = saved(tmp_path / "dst", "A0")[key]
+    torch.testing.assert_close(saved(tmp_path / "dst", "A2")[key], baseline)
+    assert not torch.allclose(saved(tmp_path / "dmt", "A2")[key], baseline)
+    assert not torch.allclose(saved(tmp_path / "dmt", "A2")[key], saved(tmp_path / "dmt", "A1")[key])
+
+
+def test_shares_and_oracle_see_the_labels_they_should(
+    tiny: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, set[str]] = {}
+    real = classification.Classification.batches
+
+    def spy(self: object, labeled: LabeledSet, *rest: object) -> object:
+        seen[str(len(seen))] = set(labeled.ids)
+        return real(self, labeled, *rest)  # type: ignore[arg-type]
+
+    fit(tmp_path / "warm", tiny, "baseline")  # the trial before a run makes batches too: count from here
+    monkeypatch.setattr(classification.Classification, "batches", spy)
+    fit(tmp_path / "pair", tiny | {"shape": "pair", "share": 0.8, "fractions": "1"})
+    _, a0, b0, a1, b1 = seen.values()
+    assert (len(a0), len(b0), len(a0 & b0)) == (80, 80, 60)
+    assert a1 == b1 == a0 | b0
+    seen.clear()
+    fit(tmp_path / "oracle", tiny, "oracle")
+    assert len(list(seen.values())[1]) == 1397
+
+
+def test_a_net_with_dropout_is_repeatable_and_resumable(tmp_path: Path) -> None:
+    settings = {"net": "timm:tiny_vit_5m_224", "epochs": 4, "batch": 16, "labels": 20, "augment": "none"}
+    pytest.importorskip("timm")
+    images = torch.randint(0, 256, (400, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(400) % 10
+    cifar_layout.write_binary(tmp_path / "data", images, labels, images[:20], labels[:20])
+    options = {"method": "baseline", "settings": settings, "data_folder": tmp_path / "data"}
+    dmt.fit("cifar10-40", out=tmp_path / "whole", watcher=Silent(), **options)  # type: ignore[arg-type]
+    with pytest.raises(stopping.Stopped):
+        dmt.fit("cifar10-40", out=tmp_path / "parts", watcher=StopAt(3), **options)  # type: ignore[arg-type]
+    dmt.fit("cifar10-40", out=tmp_path / "parts", watcher=Silent(), **options)  # type: ignore[arg-type]
+    assert nets(tmp_path / "parts") == nets(tmp_path / "whole")
+
+
+def test_a_fraction_that_keeps_nothing_is_refused(tiny: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="too small"):
+        fit(tmp_path / "a", tiny | {"fractions": "0.0001"})
+    with pytest.raises(ConfigError, match="keeps no pseudo label"):
+        fit(tmp_path / "b", tiny | {"fractions": "0.0006", "per_class": True})
+
+
+def test_per_class_an_epoch_is_still_one_pass(tiny: dict[str, object], tmp_path: Path) -> None:
+    report = fit(tmp_path, tiny | {"per_class": True, "fractions": "0.05", "batch_pseudo": 1, "epochs_round": 1})
+    stage = report.jobs[0].stages[-1]
+    assert stage.labels is not None
+    assert stage.outcome is not None
+    assert stage.outcome["cost"]["steps"] == stage.labels["kept"]
+
+
+def test_other_images_are_refused(tmp_path: Path) -> None:
+    settings = {"net": "wrn-10-1", "labels": 20, "fractions": "1", "epochs": 1, "batch": 20, "validation": 0}
+    for name, count in (("one", 400), ("two", 410)):
+        images = torch.zeros(count, 3, 32, 32, dtype=torch.uint8)
+        labels = torch.arange(count) % 10
+        cifar_layout.write_binary(tmp_path / name, images, labels, images[:20], labels[:20])
+
+    def baseline(folder: str) -> Report:
+        options = {"out": tmp_path / "run", "data_folder": tmp_path / folder, "settings": settings}
+        return dmt.fit("cifar10-40", method="baseline", watcher=Silent(), **options)  # type: ignore[arg-type]
+
+    assert baseline("one").jobs[0].finished
+    with pytest.raises(RunError, match="other images"):
+        baseline("two")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [({"augment": "paper"}, "RandAugment takes"), ({"net": "timm:vit_tiny_patch16_224"}, "does not take images")],
+)
+def test_what_does_not_fit_the_images_is_told_first(
+    settings: dict[str, object], says: str, tiny: dict[str, object], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        fit(tmp_path / "run", tiny | settings, "baseline")
+    assert not (tmp_path / "run").exists()
+
+
+def test_files_of_a_killed_writer_are_swept(tiny: dict[str, object], tmp_path: Path) -> None:
+    fit(tmp_path, tiny, "baseline")
+    stray = next((tmp_path / "stages").iterdir()) / ".state.json-abc123"
+    stray.write_text("half")
+    fit(tmp_path, tiny, "baseline")
+    assert not stray.exists()
 
 
 def test_divergence_stops_the_run_with_one_line(tiny: dict[str, object], tmp_path: Path) -> None:

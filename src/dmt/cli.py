@@ -1,5 +1,6 @@
 """The command. Every verb is a thin layer over a function of the library."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -7,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from dmt import config as configuration
-from dmt import environment, forecast, packing, predict, presets, progress, run, scoring, stopping
+from dmt import environment, forecast, packing, predict, presets, run, scoring, stopping
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.datasets import DATASETS
-from dmt.errors import ConfigError, DmtError
+from dmt.errors import ConfigError, DmtError, RunError
+from dmt.folder import MANIFEST
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.report import Report
@@ -74,7 +75,7 @@ def list_(
         "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
         "methods": lambda: {name: method.summary for name, method in catalogue.METHODS.items()},
         "nets": lambda: build.NETS,
-        "options": _options,
+        "options": lambda: configuration.described(presets.get("digits").config),
     }
     if what is not None and what not in sections:
         raise ConfigError(f"dmt list takes {', '.join(sections)}, not '{what}'")
@@ -102,42 +103,28 @@ def plan(
     """
     settings = _config(data, net, set_, config)
     stages = catalogue.plan(method, settings.recipe).stages
-    rate = _rate(settings, max(stage.schedule.batch for stage in stages), device) if time else None
-    table = Table("stage", "start", "teacher", "fraction", "weights", "epochs", "batch", "steps", "expected time")
-    total_steps, total_seconds = 0, 0.0
-    for stage in stages:
-        steps = stage.steps(settings.data.sizes)
-        seconds = 0.0 if rate is None else steps * stage.schedule.batch * stage.objective.passes / rate
-        total_steps, total_seconds = total_steps + steps, total_seconds + seconds
-        schedule, labels = stage.schedule, stage.labels
-        batch = f"{schedule.pseudo} + {schedule.labeled}" if schedule.pseudo else f"{schedule.labeled}"
-        table.add_row(
-            stage.name,
-            stage.start or "fresh",
-            "labels" if labels is None else f"labels, {labels.by}",
-            "–" if labels is None else f"{labels.fraction:g}",
-            getattr(stage.objective, "weighting", "–"),
-            f"{schedule.epochs:,}",
-            batch,
-            f"{steps:,}",
-            "–" if rate is None else progress.duration(seconds),
-        )
+    data_set = DATASETS[settings.data.dataset]
+    spec = build.NetSpec(settings.net, len(data_set.classes), data_set.shape, data_set.normalization)
+    build.build(spec, seed=0)  # an unknown net is an error here too
+    rate = None
+    if time:
+        execution = Execution(environment.pick_device(device), fast=environment.pick_device(device).type == "cuda")
+        with environment.threads(environment.fitting_threads(spec.shape)):
+            rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
+    table, summary = forecast.table(stages, settings.data.sizes, rate)
     Console(highlight=False, width=max(110, out.width)).print(table)
-    sizes = settings.data.sizes
-    when = "" if rate is None else f", about {progress.duration(total_seconds)} on this machine"
-    out.print(
-        f"{total_steps:,} steps{when}; {sizes.labeled:,} labeled and {sizes.unlabeled:,} unlabeled images, "
-        f"net {settings.net}"
-    )
+    out.print(f"{summary}, net {settings.net}")
 
 
 @app.command()
 def fit(
     data: DataArg,
     out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.")],
-    method: MethodOpt = "dmt",
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="A method of `dmt list`.  [default: dmt]")
+    ] = None,
     compare: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")] = None,
     seeds: Annotated[
         str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")
     ] = None,
@@ -160,11 +147,15 @@ def fit(
     dmt fit cifar10-4k --data ~/data --budget 9m --out runs/c10 --set gamma=5
     Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to mend, 3 budget spent, 130 Ctrl-C.
     """
+    if method is not None and compare is not None:
+        raise ConfigError("give --method for one or --compare for several, not both")
+    if seed is not None and seeds is not None:
+        raise ConfigError("give --seed for one or --seeds for several, not both")
     report = run.fit(
         data,
         out=out_,
-        method=method if compare is None else [name.strip() for name in compare.split(",")],
-        seed=seed if seeds is None else configuration.seeds(seeds),
+        method=method or "dmt" if compare is None else [name.strip() for name in compare.split(",")],
+        seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
         settings=_settings(net, set_, config),
         data_folder=data_folder,
         device=device,
@@ -173,7 +164,7 @@ def fit(
         checkpoint_every=checkpoint_every,
     )
     out.print(str(report), markup=False)
-    out.print(f"all of it is in {out_}; next: dmt score {out_} --on test", markup=False)
+    out.print(f"all of it is in {out_}; next: dmt score {shlex.quote(str(out_))} --on test", markup=False)
 
 
 @app.command()
@@ -193,7 +184,12 @@ def score(
     """
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
     for job in finished.jobs(method, seed):
-        out.print(scoring.table(finished, job, on), markup=False)
+        if job.finished:
+            out.print(scoring.table(finished, job, on), markup=False)
+        else:
+            _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
+    if not any(job.finished for job in finished.jobs(method, seed)):
+        raise RunError(f"nothing to score in {run_}")
 
 
 @app.command("predict")
@@ -226,7 +222,12 @@ def report(
     \b
     dmt report runs/*
     """
-    out.print(str(Report.read(runs)), markup=False)
+    there = [path for path in runs if (path / MANIFEST).is_file()]
+    for path in sorted(set(runs) - set(there)):
+        _note(f"{path} is no run folder; left out")
+    if not there:
+        raise RunError("no run folder among those named; make one with dmt fit")
+    out.print(str(Report.read(there)), markup=False)
 
 
 @app.command()
@@ -276,24 +277,11 @@ def main() -> None:
         raise SystemExit(2) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
-
-
-def _options() -> dict[str, str]:
-    base = presets.get("digits").config
-    defaults = configuration.flat(base)
-    return {
-        key: f"{text} [{_shown(defaults[key])}]" for key, text in configuration.helps(base).items() if key != "dataset"
-    }
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(f"{each:g}" for each in value)
-    return (
-        {None: "none", True: "true", False: "false"}.get(value, str(value))
-        if not isinstance(value, float)
-        else f"{value:g}"
-    )
+    except OSError as error:
+        if debug:
+            raise
+        print(f"dmt: error: {error.filename or 'the system'}: {error.strerror or error}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def _settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
@@ -305,14 +293,6 @@ def _settings(net: str | None, pairs: list[str] | None, file: Path | None) -> di
 
 def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | None) -> Config:
     return configuration.override(presets.get(data).config, _settings(net, pairs, file))
-
-
-def _rate(config: Config, batch: int, device: str) -> float:
-    dataset = DATASETS[config.data.dataset]
-    spec = build.NetSpec(config.net, len(dataset.classes), dataset.shape, dataset.normalization)
-    picked = environment.pick_device(device)
-    with environment.fitting_threads(dataset.shape, picked):
-        return forecast.passes_per_second(spec, batch, Execution(picked, fast=picked.type == "cuda"))
 
 
 def _note(text: str) -> None:

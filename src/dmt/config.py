@@ -39,12 +39,29 @@ def helps(config: Config) -> dict[str, str]:
     }
 
 
+def described(config: Config) -> dict[str, str]:
+    """All keys a user may set, with their line of help and their value here."""
+    values = flat(config)
+    return {key: f"{text} [{_shown(values[key])}]" for key, text in helps(config).items() if key != "dataset"}
+
+
+def _shown(value: Any) -> str:
+    """A value as a user would type it."""
+    if isinstance(value, tuple):
+        return ",".join(map(_shown, value))
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def override(config: Config, changes: Mapping[str, Any]) -> Config:
     """A configuration with some keys changed. Values may be text, as typed by a user, or TOML values."""
     owners = _owners(config)
     for key in changes:
         if key not in owners:
             raise unknown("option", key, owners)
+    if changes.get("dataset", config.data.dataset) != config.data.dataset:
+        raise ConfigError(f"the data set is {config.data.dataset} here; name another preset instead of setting dataset")
     groups: dict[str, Any] = {}
     for name, group in (("data", config.data), ("recipe", config.recipe)):
         mine = {key: value for key, value in changes.items() if owners[key] is group}

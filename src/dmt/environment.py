@@ -31,15 +31,16 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-@contextmanager
-def fitting_threads(shape: tuple[int, int, int], device: torch.device) -> Iterator[None]:
-    """Within, nets on tiny images use one CPU thread: at 8×8 pixels a second one costs more than it brings.
+def fitting_threads(shape: tuple[int, int, int]) -> int:
+    """CPU threads for images of this shape: one if they are tiny, since at 8×8 a second costs more than it brings."""
+    return 1 if shape[1] * shape[2] <= 256 else torch.get_num_threads()
 
-    It also makes such a run equal, bit for bit, on machines with any number of cores.
-    """
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Within, torch uses so many CPU threads. Their number decides the last bits of a sum, so a run keeps its own."""
     before = torch.get_num_threads()
-    if device.type == "cpu" and shape[1] * shape[2] <= 256:
-        torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:

@@ -28,5 +28,6 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that does not exist, naming the nearest one that does."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f"did you mean '{near[0]}'?" if near else f"choose from: {', '.join(names)}"
+    few = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    hint = f"did you mean '{near[0]}'?" if near else f"choose from: {few}"
     return ConfigError(f"unknown {kind} '{name}'; {hint}")

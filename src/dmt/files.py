@@ -42,10 +42,10 @@ def read_json(path: Path) -> Any:
         raise RunError(f"{path} is damaged ({error}); restore the file or start in a new folder") from error
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """As safetensors: a format that holds numbers only, so that nothing can run when it is loaded."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write(path, save(plain, metadata=None if metadata is None else dict(metadata)))
+    write(path, save(plain))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

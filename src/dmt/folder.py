@@ -23,6 +23,15 @@ from dmt.errors import RunError
 from dmt.tasks.base import Task
 from dmt.training.journal import Journal
 
+MANIFEST, LOCK = "run.json", ".lock"
+
+
+def plain(value: Any) -> Any:
+    """As JSON would give it back: tuples become lists."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
 
 @dataclass(frozen=True)
 class Job:
@@ -44,25 +53,35 @@ class Folder:
         return self.path / "stages" / place
 
     @contextmanager
-    def claimed(self, data: str, options: dict[str, Any]) -> Iterator[None]:
-        """Within, this process alone may write here, and only for this configuration."""
-        manifest = self.path / "run.json"
+    def claimed(self, head: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Within, this process alone may write here, and only for one data set and configuration.
+
+        Args:
+            head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``threads``.
+
+        Yields:
+            The manifest: of a run that was there before, its own, with the threads it began with.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; give another --out")
-        if self.path.is_dir() and not manifest.exists() and self._foreign():
+        if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
             raise RunError(f"{self.path} holds other files and no run; give an empty or new --out")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"cannot make {self.path}: {error.strerror}; give another --out") from error
         with self.locked():
-            self._require_same(data, options)
-            yield
+            if (self.path / MANIFEST).exists():
+                self._require_same(head)
+                self._sweep()
+            else:
+                files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})
+            yield self.manifest()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Within, no other process may write here. The system frees the lock of a process that dies."""
-        lock = FileLock(self.path / ".lock", timeout=0)
+        lock = FileLock(self.path / LOCK, timeout=0)
         try:
             lock.acquire()
         except Timeout:
@@ -75,26 +94,32 @@ class Folder:
             lock.release()
 
     def _foreign(self) -> list[Path]:
-        return [path for path in self.path.iterdir() if path.name != ".lock" and not path.name.startswith(".run.json-")]
+        return [path for path in self.path.iterdir() if not path.name.startswith(".")]
 
-    def _require_same(self, data: str, options: dict[str, Any]) -> None:
-        manifest = self.path / "run.json"
-        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
-        if not manifest.exists():
-            files.write_json(manifest, {"data": data, "config": plain, "jobs": []})
-            return
-        known = files.read_json(manifest)
-        if known["data"] != data:
-            raise RunError(f"{self.path} was made for '{known['data']}', not '{data}'; give another --out")
-        for key, value in plain.items():
+    def _sweep(self) -> None:
+        """Remove the temporary files of a process that was killed while writing; all ours start with a dot."""
+        for path in self.path.rglob(".*"):
+            if path.is_file() and path.name != LOCK:
+                path.unlink()
+
+    def _require_same(self, head: dict[str, Any]) -> None:
+        known, head = self.manifest(), plain(head)
+        if known["data"] != head["data"]:
+            raise RunError(f"{self.path} was made for '{known['data']}', not '{head['data']}'; give another --out")
+        for key, value in head["config"].items():
             if known["config"].get(key) != value:
                 was = known["config"].get(key)
                 raise RunError(f"{self.path} was made with {key}={was}, not {key}={value}; give another --out")
+        if known["images"] != head["images"]:
+            raise RunError(f"{self.path} was made with other images; give the same --data, or another --out")
 
     def manifest(self) -> dict[str, Any]:
         if not self.path.is_dir():
             raise RunError(f"there is no run folder {self.path}; make one with dmt fit")
-        return files.read_json(self.path / "run.json")  # type: ignore[no-any-return]
+        manifest: dict[str, Any] = files.read_json(self.path / MANIFEST)
+        if not {"data", "config", "images", "jobs"} <= set(manifest):
+            raise RunError(f"{self.path / MANIFEST} is damaged: it lacks what every run has; start in a new folder")
+        return manifest
 
     def jobs(self) -> list[Job]:
         return [Job(**job) for job in self.manifest()["jobs"]]
@@ -103,7 +128,7 @@ class Folder:
         """Remember jobs, new ones after those that were there; a run may grow by methods and seeds."""
         known = {(job.method, job.seed): job for job in self.jobs()}
         known |= {(job.method, job.seed): job for job in jobs}
-        files.write_json(self.path / "run.json", self.manifest() | {"jobs": [asdict(job) for job in known.values()]})
+        files.write_json(self.path / MANIFEST, self.manifest() | {"jobs": [asdict(job) for job in known.values()]})
 
     def log_session(self, environment: dict[str, Any]) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,16 +1,20 @@
-"""How long a plan will take, from a few timed steps on made-up images. Trains nothing that is kept."""
+"""What a plan will take: its stages as a table, with times from a few steps on made-up images. Keeps nothing."""
 
 import time
+from collections.abc import Sequence
 
 import torch
+from rich.table import Table
 
+from dmt import progress
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
+from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.models.build import NetSpec
 from dmt.objectives.truth import Supervised
 from dmt.training.trainer import Trainer
-from dmt.types import Batch
+from dmt.types import Batch, Sizes
 
 
 class _MadeUp:
@@ -56,3 +60,32 @@ def _now(device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
+
+
+def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None) -> tuple[Table, str]:
+    """The stages of a plan row by row, and a line about the whole.
+
+    Args:
+        sizes: how many images there are.
+        rate: training passes per second; None for no times.
+    """
+    rows = Table("stage", "start", "teacher", "fraction", "weights", "epochs", "batch", "steps", "expected time")
+    total_steps, total_seconds = 0, 0.0
+    for stage in stages:
+        steps, schedule, labels = stage.steps(sizes), stage.schedule, stage.labels
+        seconds = 0.0 if rate is None else steps * schedule.batch * stage.objective.passes / rate
+        total_steps, total_seconds = total_steps + steps, total_seconds + seconds
+        rows.add_row(
+            stage.name,
+            stage.start or "fresh",
+            "labels" if labels is None else f"labels, {labels.by}",
+            "–" if labels is None else f"{labels.fraction:g}",
+            getattr(stage.objective, "weighting", "–"),
+            f"{schedule.epochs:,}",
+            f"{schedule.pseudo} + {schedule.labeled}" if schedule.pseudo else f"{schedule.labeled}",
+            f"{steps:,}",
+            "–" if rate is None else progress.duration(seconds),
+        )
+    when = "" if rate is None else f", about {progress.duration(total_seconds)} on this machine"
+    images = f"{sizes.labeled:,} labeled and {sizes.unlabeled:,} unlabeled images"
+    return rows, f"{total_steps:,} steps{when}; {images}"

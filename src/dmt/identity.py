@@ -70,11 +70,11 @@ def identify(plan: Plan, config: Config, opened: tuple[Task, Audit], seed: int) 
             "format": FORMAT,
             "stage": dataclasses.asdict(stage) | {"objective": _options(stage)},
             "parents": [identities[name] for name in stage.parents],
-            "labeled": (audit.everything if everything else task.labeled).fingerprint(),
-            "unlabeled": None if stage.labels is None else task.unlabeled.fingerprint(),
+            "labeled": (audit.everything if everything else task.labeled).fingerprint,
+            "unlabeled": None if stage.labels is None else task.unlabeled.fingerprint,
+            "data": dataclasses.asdict(config.data),
             "classes": task.classes,
-            "augment": config.data.augment,
-            "net": config.net,
+            "net": dataclasses.asdict(task.net_spec(config.net)),
             "seed": seed,
         }
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

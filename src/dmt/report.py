@@ -11,9 +11,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from dmt import config as configuration
 from dmt import presets
 from dmt.errors import RunError
-from dmt.folder import Folder, Job
+from dmt.folder import Folder, Job, plain
 from dmt.methods.catalogue import METHODS
 from dmt.training.journal import Journal
 
@@ -48,13 +49,20 @@ class StageResult:
 
 @dataclass(frozen=True)
 class JobResult:
-    """One method with one seed."""
+    """One method with one seed.
+
+    Attributes:
+        data: the preset's name.
+        changes: options that differ from the preset, as ``key=value``; results under different options do not mix.
+        results: names of the last stage of each line.
+    """
 
     data: str
     method: str
     seed: int
     stages: tuple[StageResult, ...]
     results: tuple[str, ...]
+    changes: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -72,9 +80,9 @@ class JobResult:
         """Test accuracy of the last stage; of two lines, their mean. ``copy``: raw, ema, or shipped."""
         if copy == "shipped":
             stage, chosen = self.shipped()
-            return stage.accuracy("test", chosen) or math.nan
+            return _number(stage.accuracy("test", chosen))
         finals = [stage for stage in self.stages if stage.name in self.results]
-        return statistics.fmean(stage.accuracy("test", copy) or math.nan for stage in finals)
+        return statistics.fmean(_number(stage.accuracy("test", copy)) for stage in finals)
 
 
 @dataclass(frozen=True)
@@ -85,40 +93,63 @@ class Report:
 
     @classmethod
     def read(cls, paths: Iterable[str | Path]) -> "Report":
-        """From run folders; nothing is computed again."""
-        return cls(tuple(job for path in paths for job in _read(Folder(Path(path)))))
+        """From run folders; nothing is computed again. What two folders share counts once."""
+        jobs = [job for path in paths for job in _read(Folder(Path(path)))]
+        return cls(tuple({(job.data, job.changes, job.method, job.stages[-1].place): job for job in jobs}.values()))
 
     def __str__(self) -> str:
         if not self.jobs:
             return "no method has started yet"
-        parts = [self.summary()]
-        parts += [_rounds(jobs) for jobs in self._groups() if any(len(job.stages) > 1 for job in jobs)]
-        return "\n".join(parts)
+        longer = [jobs for jobs in self._groups() if any(len(job.stages) > 1 for job in jobs)]
+        titles = [f"{METHODS[jobs[0].method].title} on {self._name(jobs[0])}" for jobs in longer]
+        return "\n".join([self.summary(), *map(_rounds, titles, longer)])
 
     def summary(self) -> str:
-        """One row per data set and method: test accuracy as mean ± spread over seeds."""
+        """One row per data set, options and method: test accuracy as mean ± spread over seeds."""
         table = _table("test accuracy, %: mean ± standard deviation over seeds", "data", "method", "seeds", "raw",
                        "EMA", "shipped", "gain", "paper")  # fmt: skip
-        groups = self._groups()
-        for jobs in groups:
-            data, method = jobs[0].data, jobs[0].method
+        for jobs in self._groups():
+            method = jobs[0].method
             complete = [job for job in jobs if job.finished]
             seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
             scores = [spread([job.test_accuracy(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
-            base = next((group for group in groups if (group[0].data, group[0].method) == (data, "baseline")), [])
-            paper = presets.PRESETS[data].paper.get(method) if data in presets.PRESETS else None
-            table.add_row(data, METHODS[method].title, seeds, *scores, _gain(complete, base),
-                          "–" if paper is None else f"{paper:.2f}")  # fmt: skip
-        return _text(table) + (
-            "shipped: raw or EMA net, whichever the validation images prefer; gain: shipped, over Baseline with the "
-            "same seeds.\n"
+            # a published number belongs beside its own row only
+            paper = (
+                {} if jobs[0].changes or jobs[0].data not in presets.PRESETS else presets.PRESETS[jobs[0].data].paper
+            )
+            published = f"{paper[method]:.2f}" if method in paper else "–"
+            gain = _gain(complete, self._baseline(jobs[0]))
+            table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, published)
+        return (
+            _text(table)
+            + (
+                "shipped: raw or EMA net, whichever the validation images prefer; gain: shipped, over Baseline with the "
+                "same seeds.\n"
+            )
+            + self._legend()
         )
 
     def _groups(self) -> list[list[JobResult]]:
-        groups: dict[tuple[str, str], list[JobResult]] = {}
+        """Jobs that differ in nothing but the seed."""
+        groups: dict[tuple[object, ...], list[JobResult]] = {}
         for job in self.jobs:
-            groups.setdefault((job.data, job.method), []).append(job)
+            groups.setdefault((job.data, job.changes, job.method), []).append(job)
         return list(groups.values())
+
+    def _baseline(self, like: JobResult) -> list[JobResult]:
+        same = [job for job in self.jobs if (job.data, job.changes) == (like.data, like.changes)]
+        return [job for job in same if job.method == "baseline"]
+
+    def _variants(self) -> list[tuple[str, ...]]:
+        """Sets of changed options, in the order they appear."""
+        return [changes for changes in dict.fromkeys(job.changes for job in self.jobs) if changes]
+
+    def _name(self, job: JobResult) -> str:
+        return f"{job.data} [{self._variants().index(job.changes) + 1}]" if job.changes else job.data
+
+    def _legend(self) -> str:
+        lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(self._variants(), start=1)]
+        return "".join(f"{line}\n" for line in lines)
 
 
 def spread(values: Sequence[float]) -> str:
@@ -129,6 +160,12 @@ def spread(values: Sequence[float]) -> str:
     return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.2f}"
 
 
+def _published(job: JobResult) -> str:
+    """The paper's number, beside its own row only: under changed options it would compare different things."""
+    paper = presets.PRESETS[job.data].paper if job.data in presets.PRESETS and not job.changes else {}
+    return f"{paper[job.method]:.2f}" if job.method in paper else "–"
+
+
 def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
     before = {job.seed: job.test_accuracy("shipped") for job in base if job.finished}
     gains = [job.test_accuracy("shipped") - before[job.seed] for job in jobs if job.seed in before]
@@ -137,9 +174,9 @@ def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
     return ("+" if statistics.fmean(gains) >= 0 else "") + spread(gains)
 
 
-def _rounds(jobs: Sequence[JobResult]) -> str:
+def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
     """Score, coverage and pseudo-label error round by round, averaged over seeds."""
-    title = f"{METHODS[jobs[0].method].title} on {jobs[0].data}, by stage (mean over seeds)"
+    title = f"{title}, by stage (mean over seeds)"
     table = _table(title, "stage", "test raw", "test EMA", "kept", "least kept class", "label error", "weighted",
                    "weight right", "weight wrong")  # fmt: skip
     names = list(dict.fromkeys(stage.name for job in jobs for stage in job.stages))
@@ -180,18 +217,29 @@ def _least_kept(stage: StageResult) -> float | None:
 
 
 def _read(folder: Folder) -> list[JobResult]:
-    data = folder.manifest()["data"]
-    return [_job(folder, data, job) for job in folder.jobs()]
+    manifest = folder.manifest()
+    changes = _changes(manifest["data"], manifest["config"])
+    return [_job(folder, manifest["data"], changes, job) for job in folder.jobs()]
 
 
-def _job(folder: Folder, data: str, job: Job) -> JobResult:
+def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """Options that differ from those of the preset, or all of them if it is not known here."""
+    known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
+    return tuple(f"{key}={value}" for key, value in options.items() if key not in known or known[key] != value)
+
+
+def _job(folder: Folder, data: str, changes: tuple[str, ...], job: Job) -> JobResult:
     stages = []
     for outline in job.stages:
         lines = list(Journal(folder.stage(outline["place"]) / "journal.jsonl").read())
         labels = next((line for line in lines if line["kind"] == "labels"), None)
         outcome = next((line for line in lines if line["kind"] == "round"), None)
         stages.append(StageResult(outline["name"], outline["round"], outline["place"], labels, outcome))
-    return JobResult(data, job.method, job.seed, tuple(stages), tuple(job.results))
+    return JobResult(data, job.method, job.seed, tuple(stages), tuple(job.results), changes)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def preference(stage: StageResult, copy: str) -> float:

@@ -3,13 +3,14 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from dmt import assessment, environment, presets, progress
+from dmt import assessment, environment, presets, progress, trial
 from dmt import config as configuration
 from dmt.config import Config
 from dmt.core import streams
@@ -27,7 +28,7 @@ from dmt.stopping import Stop
 from dmt.tasks import classification
 from dmt.tasks.base import Batches, Task
 from dmt.training import labeler, loop
-from dmt.training.checkpoint import Checkpoint
+from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.journal import Journal
 from dmt.training.store import Store
 from dmt.training.trainer import Trainer
@@ -35,7 +36,10 @@ from dmt.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Conditions:
-    """Where and how a run works. None of this changes a result, so none of it enters an identity."""
+    """Where and how a run works. None of this enters an identity: a run may move and go on.
+
+    A GPU rounds differently and draws other augmentations than a CPU; each is as valid as the other.
+    """
 
     data_folder: Path
     execution: Execution
@@ -81,7 +85,9 @@ def fit(
     """
     config = configuration.override(presets.get(data).config, settings or {})
     methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
-    seeds = [seed] if isinstance(seed, int) else list(dict.fromkeys(seed))
+    seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
+    if not checkpoint_every >= 0:
+        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {checkpoint_every}")
     for each in methods:
         catalogue.plan(each, config.recipe)  # an unknown method is refused before anything is written
     if not methods or not seeds:
@@ -92,9 +98,18 @@ def fit(
         conditions = Conditions(Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
         runner = _Runner(config, Folder(Path(out)), conditions)
         runner.open(seeds)  # data and net are tried before the folder is bound to a configuration
-        claimed = runner.folder.claimed(data, configuration.flat(config))
-        threads = environment.fitting_threads(DATASETS[config.data.dataset].shape, picked)
-        with conditions.stop.on_signals(), claimed, threads, execution.active():
+        head = {
+            "data": data,
+            "config": configuration.flat(config),
+            "images": runner.fingerprint,
+            "threads": environment.fitting_threads(DATASETS[config.data.dataset].shape),
+        }
+        with (
+            conditions.stop.on_signals(),
+            runner.folder.claimed(head) as manifest,
+            environment.threads(manifest["threads"]),
+            execution.active(),
+        ):
             runner.folder.log_session(environment.describe(picked))
             runner.run(methods, seeds)
     return Report.read([out])
@@ -106,6 +121,7 @@ class _Runner:
     def __init__(self, config: Config, folder: Folder, conditions: Conditions) -> None:
         self._config, self.folder, self._conditions = config, folder, conditions
         self._tasks: dict[int, tuple[Task, Audit]] = {}
+        self.fingerprint = ""  # of all images and labels, once they are open
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the net can be built."""
@@ -117,10 +133,9 @@ class _Runner:
                 f"note: {data.name} has {data.train:,} training and {data.test:,} test images, "
                 f"this folder has {len(images[0]):,} and {len(images[1]):,}"
             )
-        for seed in seeds:
-            task, audit = classification.split_up(options, images, seed)
-            build.build(task.net_spec(self._config.net), seed)  # an unknown net is refused before training
-            self._tasks[seed] = (task, audit)
+        self.fingerprint = f"{images[0].fingerprint} {images[1].fingerprint}"
+        self._tasks = {seed: classification.split_up(options, images, seed) for seed in seeds}
+        trial.fits(next(iter(self._tasks.values()))[0], self._config.net)
 
     def run(self, methods: Sequence[str], seeds: Sequence[int]) -> None:
         """All methods of a seed, then the next seed."""
@@ -153,17 +168,26 @@ class _Runner:
         if self._conditions.stop():
             raise self._conditions.stop.error()
         task, audit = self._tasks[work.seed]
-        state = checkpoint.state()
-        self._conditions.watcher.stage(title, work.steps, 0 if state is None else state["step"], work.cost)
         labels = self._labels(work, place, journal, family)
+        steps = work.steps if labels is None else work.stage.steps_over(int(labels.selected.sum()))
+        self._announce(title, steps, work.cost, checkpoint.state())
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         kept = None if labels is None else labels.kept()
         batches = task.batches(labeled, kept, work.stage.schedule, work.stream_seed, self._conditions.execution)
-        trainer = self._trainer(work, task, batches, family)
+        trainer = self._trainer(work, steps, task, batches, family)
         pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, self._conditions.watcher.step)
         if not loop.fit(trainer, checkpoint, journal, pace):
             raise self._conditions.stop.error()
         self._conclude(work, title, trainer, labels)
+
+    def _announce(self, title: str, steps: int, cost: float, state: Mapping[str, Any] | None) -> None:
+        self._conditions.watcher.stage(title, steps, 0 if state is None else state["step"], cost)
+        device = self._conditions.execution.device.type
+        if state is not None and not state["done"] and state["device"] != device:
+            began = state["device"]
+            self._conditions.watcher.note(
+                f"note: {title} began on {began}, goes on on {device}: not repeatable bit for bit"
+            )
 
     def _labels(self, work: Work, place: Path, journal: Journal, family: Mapping[str, Work]) -> Store | None:
         """The pseudo labels of a stage: made once by its teacher, then read."""
@@ -184,29 +208,33 @@ class _Runner:
                 provenance=dataclasses.asdict(wanted) | {"teacher": teacher.place, "round": work.stage.round},
             ).save(place)
         labels = Store.load(place)
+        if not labels.selected.any():
+            raise ConfigError(f"{work.stage.name} keeps no pseudo label at all; set fractions higher")
         if not any(line["kind"] == "labels" for line in journal.read()):
             counts = {"kept": int(labels.selected.sum()), "of": len(labels.selected)}
             journal.write("labels", **counts, coverage=labels.coverage(len(task.classes)))
         return labels
 
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
-        return load_net(self.folder, work.place, task, self._config.net, copy).to(self._conditions.execution.device)
+        net = finished_net(self.folder.stage(work.place), task.net_spec(self._config.net), copy)
+        return net.to(self._conditions.execution.device)
 
-    def _trainer(self, work: Work, task: Task, batches: Batches, family: Mapping[str, Work]) -> Trainer:
+    def _trainer(self, work: Work, steps: int, task: Task, batches: Batches, family: Mapping[str, Work]) -> Trainer:
         if work.stage.start is None:
             net: nn.Module = build.build(task.net_spec(self._config.net), streams.seed_of(work.stream_seed, "net"))
         else:
             net = self._finished(family[work.stage.start], task, "raw")
         stage = work.stage
         execution = self._conditions.execution
-        return Trainer([net], stage.objective, stage.schedule, batches, work.steps, work.stream_seed, execution)
+        return Trainer([net], stage.objective, stage.schedule, batches, steps, work.stream_seed, execution)
 
     def _conclude(self, work: Work, title: str, trainer: Trainer, labels: Store | None) -> None:
         """Scores and audit of a finished stage go to the journal, and nowhere else."""
         task, audit = self._tasks[work.seed]
         place = self.folder.stage(work.place)
         seconds = (Checkpoint(place).state() or {})["seconds"]
-        cost = {"steps": work.steps, "images": work.steps * work.stage.schedule.batch, "seconds": seconds}
+        steps = trainer.steps
+        cost = {"steps": steps, "images": steps * work.stage.schedule.batch, "seconds": seconds}
         # the Oracle was trained on the validation images too
         splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
         scores = assessment.scores(trainer, task, splits)
@@ -214,15 +242,8 @@ class _Runner:
         Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
         raw, ema = (scores["test"][copy]["accuracy"] for copy in ("raw", "ema"))
         self._conditions.watcher.note(
-            f"{title}: test accuracy {raw:.2f} (EMA {ema:.2f}) after {work.steps} steps, {progress.duration(seconds)}"
+            f"{title}: test accuracy {raw:.2f} (EMA {ema:.2f}) after {steps} steps, {progress.duration(seconds)}"
         )
-
-
-def load_net(folder: Folder, place: str, task: Task, name: str, copy: str) -> nn.Module:
-    """The net of a finished stage, in eval mode on the host."""
-    net = build.build(task.net_spec(name), seed=0)
-    Checkpoint(folder.stage(place)).load_net(net, copy)
-    return net.eval()
 
 
 def _shared(labeled: LabeledSet, work: Work) -> LabeledSet:

@@ -7,16 +7,16 @@ import torch
 from torch import nn
 
 from dmt import config as configuration
-from dmt import presets, report, run
+from dmt import presets, report
 from dmt.config import Config
 from dmt.data.datasets import DATASETS
 from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
-from dmt.models import build
+from dmt.models.build import NetSpec
 from dmt.report import JobResult
 from dmt.tasks import classification
 from dmt.training import inference
-from dmt.training.checkpoint import Checkpoint
+from dmt.training.checkpoint import finished_net
 
 SPLITS = ("test", "validation")
 
@@ -55,10 +55,16 @@ class Finished:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
         task, _ = classification.split_up(self.config.data, self._images, job.seed)
         images = task.test if on == "test" else task.validation
+        if not len(images):
+            raise ConfigError(f"the run has no {on} images; use --on test")
+        if on == "validation" and job.method == "oracle":
+            raise ConfigError("the Oracle was trained on the validation images; use --on test")
         scores = {}
         for stage in job.stages:
             for copy in ("raw", "ema") if stage.name in job.results else ():
-                net = run.load_net(self._folder, stage.place, task, self.config.net, copy).to(self._device)
+                net = finished_net(self._folder.stage(stage.place), task.net_spec(self.config.net), copy).to(
+                    self._device
+                )
                 scores[stage.name, copy] = inference.score(net, task, images, self._device)
         return scores
 
@@ -75,15 +81,9 @@ def shipped_net(
         raise RunError(f"nothing in {path} is finished; repeat the fit command to finish it")
     job = max(jobs, key=lambda each: report.preference(*each.shipped()))
     stage, copy = job.shipped()
-    spec = build.NetSpec(config.net, len(dataset.classes), dataset.shape, dataset.normalization)
-    net = build.build(spec, seed=0)
-    Checkpoint(folder.stage(stage.place)).load_net(net, copy)
-    return (
-        net.eval().to(device),
-        dataset.shape,
-        dataset.classes,
-        f"{job.method} seed {job.seed}, {stage.name} {copy}",
-    )
+    spec = NetSpec(config.net, len(dataset.classes), dataset.shape, dataset.normalization)
+    net = finished_net(folder.stage(stage.place), spec, copy).to(device)
+    return net, dataset.shape, dataset.classes, f"{job.method} seed {job.seed}, {stage.name} {copy}"
 
 
 def table(finished: Finished, job: JobResult, on: str) -> str:

@@ -34,6 +34,6 @@ def test_fingerprints_see_every_bit() -> None:
         LabeledSet(base.ids, images, base.labels),
         LabeledSet(base.ids, base.images, torch.tensor([1, 1])),
     ]
-    prints = {each.fingerprint() for each in [base, *others]}
+    prints = {each.fingerprint for each in [base, *others]}
     assert len(prints) == 4
-    assert base.without_truth().fingerprint() == others[2].without_truth().fingerprint()
+    assert base.without_truth().fingerprint == others[2].without_truth().fingerprint

@@ -66,6 +66,18 @@ def test_a_crash_after_the_last_checkpoint_repeats_only_what_followed(tmp_path: 
     assert lines(tmp_path / "crashed") == lines(tmp_path / "whole")
 
 
+def test_a_torn_line_does_not_swallow_the_next(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.jsonl")
+    journal.write("labels", kept=1)
+    with journal.path.open("a") as file:
+        file.write('{"kind": "interval", "st' + "x" * 70_000)
+    journal.write("interval", step=10)
+    assert [line["kind"] for line in journal.read()] == ["labels", "interval"]
+    journal.path.write_text('{"torn')
+    journal.write("labels", kept=2)
+    assert [line["kept"] for line in journal.read()] == [2]
+
+
 def test_a_finished_stage_drops_its_optimizer(tmp_path: Path) -> None:
     fit(tmp_path, stop_after=5)
     kept = {"net.safetensors", "ema.safetensors"}

@@ -1,4 +1,4 @@
-"""Where and how tensor code runs. None of it changes what is computed, beyond the last bits."""
+"""Where and how tensor code runs. Fast execution computes the same as plain, up to rounding."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -73,11 +73,3 @@ POLICIES: dict[str, Augment] = {
     "paper": Strong(_CIFAR, randaugment.POLICIES["paper"]),
     "sane": Strong(_CIFAR, randaugment.POLICIES["sane"]),
 }
-
-SUMMARIES: dict[str, str] = {
-    "none": "images as they are",
-    "shift": "random shift by up to 1 pixel, for tiny gray images",
-    "crop-flip": "random crop after padding by 4, horizontal flip",
-    "paper": "crop-flip and one of 16 operations, as published (translation in absolute pixels)",
-    "sane": "as paper, but translation and cutout relative to the image",
-}

@@ -23,7 +23,6 @@ class DataSet:
     """
 
     name: str
-    summary: str
     classes: tuple[str, ...]
     train: int
     test: int
@@ -51,7 +50,6 @@ DATASETS: dict[str, DataSet] = {
     for each in (
         DataSet(
             name="digits",
-            summary="handwritten digits, 8×8 gray, embedded",
             classes=tuple("0123456789"),
             train=1397,
             test=embedded.TEST,
@@ -61,7 +59,6 @@ DATASETS: dict[str, DataSet] = {
         ),
         DataSet(
             name="cifar10",
-            summary="CIFAR-10, 32×32 color, from a folder",
             classes=cifar.CLASSES,
             train=50_000,
             test=10_000,

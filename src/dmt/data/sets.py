@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -22,7 +23,9 @@ class UnlabeledSet:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @cached_property
     def fingerprint(self) -> str:
+        """A hash of every bit."""
         return _digest("\n".join(self.ids), self.images)
 
 
@@ -37,7 +40,9 @@ class LabeledSet:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @cached_property
     def fingerprint(self) -> str:
+        """A hash of every bit."""
         return _digest("\n".join(self.ids), self.images, self.labels)
 
     def take(self, positions: Tensor) -> "LabeledSet":

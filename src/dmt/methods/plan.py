@@ -6,6 +6,7 @@ from typing import Literal
 
 from dmt.core import selection
 from dmt.core.schedule import Schedule
+from dmt.errors import ConfigError
 from dmt.objectives.base import Objective
 from dmt.types import Sizes
 
@@ -68,14 +69,29 @@ class Stage:
     def steps_per_epoch(self, sizes: Sizes) -> int:
         """⌈n/B⌉: a short last batch is filled from the next permutation, so that every step has one shape."""
         if self.labels is not None:
-            return -(-selection.quota(self.labels.fraction, sizes.unlabeled) // self.schedule.pseudo)
+            kept = selection.quota(self.labels.fraction, sizes.unlabeled)
+            if not kept:
+                raise ConfigError(
+                    f"{self.name} would keep none of {sizes.unlabeled} pseudo labels; "
+                    f"a fraction of {self.labels.fraction:g} is too small"
+                )
+            return self._pass(kept)
         count = sizes.everything if self.truth == "everything" else sizes.labeled
         if self.share is not None:
             count = len(range(*self.share.slice(count).indices(count)))
-        return -(-count // self.schedule.labeled)
+        return self._pass(count)
+
+    def _pass(self, count: int) -> int:
+        size = self.schedule.labeled if self.labels is None else self.schedule.pseudo
+        return -(-count // size)
 
     def steps(self, sizes: Sizes) -> int:
+        """How many steps the stage is planned to take."""
         return self.schedule.epochs * self.steps_per_epoch(sizes)
+
+    def steps_over(self, kept: int) -> int:
+        """How many steps it takes with this many pseudo labels; kept per class they may differ from the plan's."""
+        return self.schedule.epochs * self._pass(kept)
 
     @property
     def parents(self) -> tuple[str, ...]:

@@ -51,5 +51,6 @@ class Recipe:
             require(key, getattr(self, key), 0 <= getattr(self, key) < 1, "at least 0 and below 1")
         require("mixup", self.mixup, self.mixup is None or self.mixup > 0, "greater than 0, or none")
         require("share", self.share, self.share is None or 0.5 < self.share < 1, "between 0.5 and 1, or none")
+        require("share", self.share, self.share is None or self.shape == "pair", "none unless shape is pair")
         good = bool(self.fractions) and all(0 < fraction <= 1 for fraction in self.fractions)
         require("fractions", list(self.fractions), good, "one or more numbers above 0 and up to 1")

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -55,9 +55,6 @@ class Objective(ABC):
     What changes from step to step is drawn first, as a tree of tensors, and handed to `loss`. So `loss` is the same
     tensor code in every step, and a step can be compiled or recorded as a CUDA graph.
     """
-
-    nets: ClassVar[int] = 1  # how many nets train together
-    views: ClassVar[tuple[str, ...]] = ()  # which views of unlabeled images a batch must hold
 
     @property
     @abstractmethod

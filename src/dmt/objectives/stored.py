@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,8 +41,6 @@ class Stored(Objective):
     ramp: bool = True
     mixup: float | None = None
     double_statistics: bool = False
-
-    views: ClassVar[tuple[str, ...]] = (TRAIN,)
 
     @property
     def passes(self) -> float:

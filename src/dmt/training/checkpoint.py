@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from dmt import files
 from dmt.errors import RunError
+from dmt.models import build
+from dmt.models.build import NetSpec
 from dmt.training.trainer import Trainer
 
 STATE = "state.json"
@@ -40,9 +42,8 @@ class Checkpoint:
             files.write_tensors(place / _name("net", number), net.state_dict())
             files.write_tensors(place / _name("ema", number), slow.net.state_dict())
         if not done:
-            momentum = {f"{number:04d}": buffer for number, buffer in enumerate(trainer.momentum())}
-            files.write_tensors(place / "optimizer.safetensors", momentum)
-        state = {"done": done, "step": trainer.step, "steps": trainer.steps, "nets": len(trainer.nets)}
+            files.write_tensors(place / "optimizer.safetensors", trainer.momentum())
+        state = {"done": done, "step": trainer.step, "steps": trainer.steps, "device": trainer.device.type}
         files.write_json(self.folder / STATE, state | {"checkpoint": place.name} | extra)
         for old in self.folder.glob("step-*"):
             if old != place:
@@ -58,8 +59,7 @@ class Checkpoint:
             _load(net, place / _name("net", number))
             _load(slow.net, place / _name("ema", number))
         if not state["done"]:
-            momentum = files.read_tensors(place / "optimizer.safetensors")
-            trainer.set_momentum([momentum[name] for name in sorted(momentum)])
+            trainer.set_momentum(files.read_tensors(place / "optimizer.safetensors"))
         trainer.step = state["step"]
         return state
 
@@ -69,6 +69,13 @@ class Checkpoint:
         if state is None or not state["done"]:
             raise RunError(f"stage {self.folder.name} is not finished; repeat the fit command to finish it")
         _load(net, self.folder / state["checkpoint"] / _name("net" if copy == "raw" else "ema", number))
+
+
+def finished_net(folder: Path, spec: NetSpec, copy: str) -> nn.Module:
+    """The net of a finished stage, raw or ema, in eval mode on the host."""
+    net = build.build(spec, seed=0)
+    Checkpoint(folder).load_net(net, copy)
+    return net.eval()
 
 
 def _name(kind: str, number: int) -> str:

@@ -5,10 +5,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import IO, Any
 
 from dmt import files
 
@@ -22,8 +19,9 @@ class Journal:
     def write(self, kind: str, **values: Any) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps({"kind": kind, **_plain(values)}, ensure_ascii=False)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        with self.path.open("ab+") as file:
+            _drop_torn_line(file)
+            file.write(f"{line}\n".encode())
             file.flush()
             os.fsync(file.fileno())
 
@@ -34,51 +32,29 @@ class Journal:
             try:
                 yield json.loads(line)
             except json.JSONDecodeError:
-                return  # the rest was never complete
+                return  # torn by a crash; nothing follows it
 
     def rewind(self, step: int) -> None:
-        """Forget the intervals after ``step``, which will be trained again, and every score, which will follow."""
+        """Forget the intervals after ``step``, which will be trained again, and the outcome, which will follow."""
         kept = [line for line in self.read() if line["kind"] != "interval" or line["step"] <= step]
-        kept = [line for line in kept if line["kind"] != "score"]
+        kept = [line for line in kept if line["kind"] != "round"]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
         files.write(self.path, text.encode())
 
 
-class Ledger:
-    """Sums of an interval, kept on the device: the loop never waits for a number."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._sums: Tensor | None = None  # (P,) float64
-        self._names: tuple[str, ...] = ()
-        self.count = 0
-
-    def add(self, names: tuple[str, ...], numbers: Tensor) -> None:
-        """Add a step's numbers, (P,), in the order of ``names``."""
-        if self._sums is None:
-            self._names, self._sums = names, torch.zeros(len(names), dtype=torch.float64, device=self._device)
-        self._sums += numbers
-        self.count += 1
-
-    def sums(self) -> dict[str, float]:
-        """The sums so far; waits for the device."""
-        return {} if self._sums is None else dict(zip(self._names, self._sums.tolist(), strict=True))
-
-    def means(self) -> dict[str, float]:
-        """The interval's averages; the next interval starts."""
-        means = {name: total / self.count for name, total in self.sums().items()}
-        self._sums, self.count = None, 0
-        return means
-
-    def state(self) -> dict[str, Any]:
-        """Exact enough to go on from: JSON keeps every bit of a float."""
-        return {"count": self.count, "sums": self.sums()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.count, sums = int(state["count"]), state["sums"]
-        if sums:
-            self._names = tuple(sums)
-            self._sums = torch.tensor(list(sums.values()), dtype=torch.float64, device=self._device)
+def _drop_torn_line(file: IO[bytes]) -> None:
+    """Cut what a crash left after the last newline, so that the next line does not merge with it."""
+    size = file.seek(0, os.SEEK_END)
+    tail = b""
+    while size and b"\n" not in tail:
+        start = max(0, size - 65536)
+        file.seek(start)
+        tail = file.read(size - start)
+        keep = tail.rfind(b"\n") + 1
+        if keep == len(tail):
+            return
+        file.truncate(start + keep)
+        size = start
 
 
 def _plain(value: Any) -> Any:

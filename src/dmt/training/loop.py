@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from dmt.training.checkpoint import Checkpoint
-from dmt.training.journal import Journal, Ledger
+from dmt.training.journal import Journal
+from dmt.training.ledger import Ledger
 from dmt.training.trainer import Trainer
 
 
@@ -55,6 +56,11 @@ class Stopwatch:
 
 def fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace) -> bool:
     """Train until the last step. Returns False if stopped before; calling again goes on, to the same end."""
+    with torch.random.fork_rng(devices=[trainer.device] if trainer.execution.on_cuda else []):
+        return _fit(trainer, checkpoint, journal, pace)
+
+
+def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace) -> bool:
     ledger, trained = Ledger(trainer.device), 0.0
     if state := checkpoint.restore(trainer):
         ledger.restore(state["ledger"])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dmt.core import batchnorm, trees
+from dmt.core import batchnorm, streams, trees
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
@@ -77,16 +77,20 @@ class Trainer:
         self.parts: tuple[str, ...] = ()
         self._batches = batches
         self._students = [Student(net, execution) for net in self.nets]
-        self._parameters = [parameter for net in self.nets for parameter in net.parameters()]
+        self._named = {
+            f"{number}.{name}": parameter
+            for number, net in enumerate(self.nets)
+            for name, parameter in net.named_parameters()
+        }
         self.optimizer = torch.optim.SGD(
-            self._parameters,
+            list(self._named.values()),
             lr=torch.tensor(schedule.rate, device=execution.device),
             momentum=schedule.momentum,
             weight_decay=schedule.weight_decay,
             fused=True,
         )
         # a first step from zero momentum equals one without; and a recorded step needs the buffers to be there
-        self.set_momentum([torch.zeros_like(parameter) for parameter in self._parameters])
+        self.set_momentum({name: torch.zeros_like(parameter) for name, parameter in self._named.items()})
         self._run: Callable[[Inputs], Tensor] | None = None
 
     @property
@@ -105,6 +109,8 @@ class Trainer:
 
     def advance(self, inputs: Inputs) -> Tensor:
         """Descend one step. Returns the numbers named by ``parts``, on the device: nobody has to wait for them."""
+        # nets with dropout draw from torch's own generators: theirs too must depend on the step alone
+        torch.manual_seed(streams.seed_of(self._seed, "net noise", self.step))
         if self._run is None:
             self._run = Recorded(self._descend, inputs, self.state()) if self.execution.records else self._descend
         numbers = self._run(inputs)
@@ -129,22 +135,24 @@ class Trainer:
     def state(self) -> list[Tensor]:
         """Every tensor that a step changes."""
         modules = [*self.nets, *(slow.net for slow in self.slow)]
-        return [t for module in modules for t in (*module.parameters(), *module.buffers())] + self.momentum()
+        return [t for module in modules for t in (*module.parameters(), *module.buffers())] + list(
+            self.momentum().values()
+        )
 
-    def momentum(self) -> list[Tensor]:
-        """The optimizer's memory, parameter by parameter."""
-        return [self.optimizer.state[parameter]["momentum_buffer"] for parameter in self._parameters]
+    def momentum(self) -> dict[str, Tensor]:
+        """The optimizer's memory by the name of the parameter."""
+        return {name: self.optimizer.state[parameter]["momentum_buffer"] for name, parameter in self._named.items()}
 
-    def set_momentum(self, momentum: Sequence[Tensor]) -> None:
-        for parameter, buffer in zip(self._parameters, momentum, strict=True):
+    def set_momentum(self, momentum: Mapping[str, Tensor]) -> None:
+        for name, parameter in self._named.items():
             # the layout follows the parameter: a run may go on where channels_last is in use
-            self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(buffer)
+            self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(momentum[name])
 
     def require_finite(self, numbers: Mapping[str, float]) -> None:
         """Stop if one of ``numbers``, a parameter or a running statistic is not finite, before it can be saved."""
         tensors = [t for net in self.nets for t in (*net.parameters(), *net.buffers()) if t.is_floating_point()]
-        norms = torch.stack(torch._foreach_norm(tensors))  # finite if and only if every element is
-        if not all(map(math.isfinite, numbers.values())) or not bool(torch.isfinite(norms).all()):
+        largest = torch.stack(torch._foreach_norm(tensors, ord=math.inf))  # finite if and only if every element is
+        if not all(map(math.isfinite, numbers.values())) or not bool(torch.isfinite(largest).all()):
             raise DivergenceError(
                 f"the loss or a parameter stopped being finite by step {self.step} of {self.steps}; "
                 f"the last good checkpoint is kept; try a lower learning rate (--set rate=…, rate_round=…)"

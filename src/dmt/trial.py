@@ -1,0 +1,25 @@
+"""A trial before a run: does this net take these images?"""
+
+import torch
+
+from dmt.core.execution import Execution
+from dmt.core.schedule import Schedule
+from dmt.errors import ConfigError
+from dmt.models import build
+from dmt.tasks.base import Task
+
+
+def fits(task: Task, name: str) -> None:
+    """Push two images through augmentation and net, so that a misfit is told before anything is written."""
+    schedule = Schedule(epochs=1, rate=1.0, rate_ramp="constant", labeled=2)
+    batches = task.batches(task.labeled, None, schedule, 0, Execution(torch.device("cpu")))
+    images = batches.make(batches.draw(0)).images
+    net = build.build(task.net_spec(name), seed=0).eval()
+    try:
+        with torch.no_grad():
+            output = net(images)
+    except (RuntimeError, AssertionError, ValueError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"net '{name}' does not take images of {tuple(images.shape[1:])}: {reason}") from error
+    if output.shape != (2, len(task.classes)):
+        raise ConfigError(f"net '{name}' gives {tuple(output.shape)} for 2 images, not a score for each class")

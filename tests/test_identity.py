@@ -1,0 +1,73 @@
+"""Whatever can change a result changes the identity of the stages it can change, and no others."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from dmt import config as configuration
+from dmt import presets
+from dmt.data.datasets import DATASETS
+from dmt.identity import identify
+from dmt.methods import catalogue
+from dmt.tasks import classification
+
+BASE = presets.get("digits").config
+IMAGES = DATASETS["digits"].read(Path("nowhere"), print)
+
+OTHER: dict[str, object] = {
+    "labels": 50, "validation": 100, "augment": "none", "net": "resnet8-8", "batch": 32, "batch_pseudo": 16,
+    "batch_labeled": 16, "epochs": 5, "epochs_round": 3, "rate": 0.3, "rate_round": 0.3, "rate_ramp": "poly",
+    "momentum": 0.8, "weight_decay": 1e-3, "mixup": None, "gamma": 5.0, "gamma2": 2.0, "gamma_ramp": False,
+    "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
+    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2,
+}  # fmt: skip
+ROUNDS_ONLY = {
+    "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
+    "per_class", "labeler", "double_statistics", "pseudo_noise", "shape",
+}  # fmt: skip
+
+
+def identities(settings: dict[str, object], method: str = "dmt", seed: int = 1) -> dict[str, str]:
+    config = configuration.override(BASE, settings)
+    opened = classification.split_up(config.data, IMAGES, seed)
+    return {
+        work.stage.name: work.identity for work in identify(catalogue.plan(method, config.recipe), config, opened, seed)
+    }
+
+
+PLAIN = identities({})
+
+
+def test_every_option_is_tried_here() -> None:
+    assert set(OTHER) | {"dataset", "share"} == set(configuration.flat(BASE))
+
+
+@pytest.mark.parametrize("key", [key for key in OTHER if key != "epochs_oracle"])
+def test_an_option_changes_the_stages_it_can_change(key: str) -> None:
+    changed = identities({key: OTHER[key]})
+    assert changed["A1"] != PLAIN["A1"]
+    assert (changed["A0"] == PLAIN["A0"]) == (key in ROUNDS_ONLY)
+
+
+def test_a_parent_changes_its_children() -> None:
+    later = identities({"fractions": (0.2, 0.5, 0.6, 0.8, 1.0)})
+    assert [later[name] == PLAIN[name] for name in ("A0", "A1", "A2", "A3")] == [True, True, False, False]
+
+
+def test_oracle_and_seed() -> None:
+    assert identities({"epochs_oracle": 2}, "oracle") != identities({}, "oracle")
+    assert identities({"epochs_oracle": 2}) == PLAIN
+    assert identities({}, seed=2)["A0"] != PLAIN["A0"]
+    assert identities({"shape": "pair", "share": 0.8})["A0"] != PLAIN["A0"]
+
+
+def test_what_uniform_does_not_read_does_not_split_it() -> None:
+    assert identities({"gamma": 5.0, "gamma_ramp": False}, "cl") == identities({}, "cl")
+
+
+def test_the_normalization_of_the_net_counts() -> None:
+    task, audit = classification.split_up(BASE.data, IMAGES, 1)
+    other = dataclasses.replace(task, normalization=dataclasses.replace(task.normalization, mean=(0.5,)))
+    plan = catalogue.plan("baseline", BASE.recipe)
+    assert identify(plan, BASE, (other, audit), 1)[0].identity != PLAIN["A0"]
