@@ -120,14 +120,10 @@ class Report:
             published = f"{paper[method]:.2f}" if method in paper else "–"
             gain = _gain(complete, self._baseline(jobs[0]))
             table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, published)
-        return (
-            _text(table)
-            + (
-                "shipped: raw or EMA net, whichever the validation images prefer; gain: shipped, over Baseline with the "
-                "same seeds.\n"
-            )
-            + self._legend()
+        note = (
+            "shipped: raw or EMA net, whichever the validation images prefer; gain: over Baseline with the same seeds."
         )
+        return f"{_text(table)}{note}\n{self._legend()}"
 
     def _groups(self) -> list[list[JobResult]]:
         """Jobs that differ in nothing but the seed."""

@@ -24,7 +24,7 @@ class Recorded:
     def __init__(self, function: Callable[[Any], Tensor], example: Any, state: Sequence[Tensor]) -> None:
         self._inputs = trees.clone(example)
         self._places = list(trees.tensors(self._inputs))
-        before = [tensor.clone() for tensor in state]
+        before = [tensor.detach().clone() for tensor in state]
         for _ in range(WARM_UP):
             function(self._inputs)
         torch.cuda.synchronize()
@@ -32,7 +32,7 @@ class Recorded:
         with torch.cuda.graph(self._graph, stream=torch.cuda.current_stream()):
             self._output = function(self._inputs)
         for tensor, value in zip(state, before, strict=True):
-            tensor.copy_(value)
+            tensor.detach().copy_(value)
 
     def __call__(self, inputs: Any) -> Tensor:
         """Replay with these values. The result stays in one place: read it before the next call."""
