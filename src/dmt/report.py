@@ -113,13 +113,8 @@ class Report:
             complete = [job for job in jobs if job.finished]
             seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
             scores = [spread([job.test_accuracy(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
-            # a published number belongs beside its own row only
-            paper = (
-                {} if jobs[0].changes or jobs[0].data not in presets.PRESETS else presets.PRESETS[jobs[0].data].paper
-            )
-            published = f"{paper[method]:.2f}" if method in paper else "–"
             gain = _gain(complete, self._baseline(jobs[0]))
-            table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, published)
+            table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, _published(jobs[0]))
         note = (
             "shipped: raw or EMA net, whichever the validation images prefer; gain: over Baseline with the same seeds."
         )

@@ -49,7 +49,7 @@ class Normalized(nn.Module):
 def build(spec: NetSpec, seed: int) -> Normalized:
     """A fresh net whose parameters depend on the seed alone; the caller's random state is left as it was."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return Normalized(_body(spec), spec.normalization)
 
 

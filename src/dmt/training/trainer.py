@@ -109,13 +109,19 @@ class Trainer:
 
     def advance(self, inputs: Inputs) -> Tensor:
         """Descend one step. Returns the numbers named by ``parts``, on the device: nobody has to wait for them."""
-        # nets with dropout draw from torch's own generators: theirs too must depend on the step alone
-        torch.manual_seed(streams.seed_of(self._seed, "net noise", self.step))
+        # nets with dropout draw from the device's own generator: that too must depend on the step alone
+        self._generator().manual_seed(streams.seed_of(self._seed, "net noise", self.step))
         if self._run is None:
             self._run = Recorded(self._descend, inputs, self.state()) if self.execution.records else self._descend
         numbers = self._run(inputs)
         self.step += 1
         return numbers
+
+    def _generator(self) -> torch.Generator:
+        # not torch.manual_seed: without CUDA it queues a call for every device at every step, and keeps them all
+        if self.execution.on_cuda:
+            return torch.cuda.default_generators[self.device.index or 0]
+        return torch.default_generator
 
     def _descend(self, inputs: Inputs) -> Tensor:
         """The step itself: tensor code only, the same in every step."""
