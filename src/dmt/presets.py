@@ -64,7 +64,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "digits",
             "scikit-learn's handwritten digits, 8×8 gray, 100 labels, embedded: trains on a CPU in seconds",
-            Config(DataOptions("digits", labels=100, validation=200, augment="shift"), _DIGITS, net="resnet8-16"),
+            Config(DataOptions("digits", labels=100, validation=200, augment="shift"), _DIGITS, net="resnet8-12"),
             paper={},
         ),
         _cifar10(
