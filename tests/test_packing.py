@@ -1,3 +1,6 @@
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,16 @@ def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Pa
     assert set(nets(tmp_path / "again")) == {
         f"{report.jobs[0].stages[-1].place}/{n}.safetensors" for n in ("ema", "net")
     }
+
+
+def test_the_command_has_names_of_its_own(tiny: dict[str, object], tmp_path: Path) -> None:
+    fit(tmp_path / "run", tiny, "baseline")
+    command = [sys.executable, "-m", "dmt.cli"]
+    subprocess.run([*command, "pack", tmp_path / "run", "--part-size", "50KB"], check=True, capture_output=True)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move(tmp_path / "run-packed", tmp_path / "elsewhere" / "run-packed")
+    subprocess.run([*command, "unpack", tmp_path / "elsewhere" / "run-packed"], check=True, capture_output=True)
+    assert nets(tmp_path / "elsewhere" / "run") == nets(tmp_path / "run")
 
 
 def test_damage_is_named_and_leaves_nothing(tiny: dict[str, object], tmp_path: Path) -> None:

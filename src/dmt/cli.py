@@ -233,32 +233,39 @@ def report(
 @app.command()
 def pack(
     run_: RunArg,
-    out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go; a new folder.")],
     part_size: Annotated[str, typer.Option(metavar="12MB", help="The most bytes of a part.")] = "12MB",
+    out_: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go.  [default: RUN-packed]")
+    ] = None,
     lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that nothing needs any more.")] = False,
 ) -> None:
     """Turn a run, finished or not, into a set of small files that can be carried elsewhere and gone on with.
 
     \b
-    dmt pack runs/c10 --part-size 12MB --out packed/
+    dmt pack runs/c10 --part-size 12MB
+    dmt pack runs/c10 --lean --out carry/
     """
-    written = packing.pack(run_, out_, packing.size(part_size), lean=lean)
+    place = run_.with_name(f"{run_.name}-packed") if out_ is None else out_
+    written = packing.pack(run_, place, packing.size(part_size), lean=lean)
     total = sum(path.stat().st_size for path in written)
-    out.print(f"{len(written)} files, {total / 1e6:.1f} MB in {out_}; next: dmt unpack {out_} --out RUN", markup=False)
+    out.print(f"{len(written)} files, {total / 1e6:.1f} MB in {place}; there: dmt unpack {place.name}", markup=False)
 
 
 @app.command()
 def unpack(
     packed: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by dmt pack.")],
-    out_: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="The run's new folder.")],
+    out_: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run's new folder.  [default: its old name]")
+    ] = None,
 ) -> None:
     """Put a packed run together again; repeat its fit command with --out RUN to go on.
 
     \b
-    dmt unpack packed/ --out runs/c10
+    dmt unpack c10-packed
+    dmt unpack carry/ --out runs/c10
     """
-    packing.unpack(packed, out_)
-    out.print(f"unpacked to {out_}", markup=False)
+    place = packing.unpack(packed, out_)
+    out.print(f"unpacked to {place}; repeat its fit command with --out {place} to go on", markup=False)
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Pa
         spared = _spared(folder) if lean else set()
         content = _archive(run, spared)
     parts = [content[start : start + part_size] for start in range(0, len(content), part_size)]
-    index: dict[str, Any] = {"run": run.name, "bytes": len(content), "lean": lean, "parts": {}}
+    index: dict[str, Any] = {"run": run.absolute().name, "bytes": len(content), "lean": lean, "parts": {}}
     written = []
     for number, part in enumerate(parts, start=1):
         path = out / f"part-{number:03d}"
@@ -54,11 +54,15 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Pa
     return [*written, out / INDEX]
 
 
-def unpack(packed: Path, out: Path) -> None:
-    """Put a packed run together in a new folder. A missing or damaged part is named, and nothing is left behind."""
+def unpack(packed: Path, out: Path | None = None) -> Path:
+    """Put a packed run together in a new folder, beside the parts under its old name if no other is given.
+
+    A missing or damaged part is named, and nothing is left behind.
+    """
+    index = files.read_json(packed / INDEX)
+    out = packed.absolute().parent / index["run"] if out is None else out
     if out.exists():
         raise RunError(f"{out} exists already; give a new --out")
-    index = files.read_json(packed / INDEX)
     content = b"".join(_part(packed / name, digest) for name, digest in sorted(index["parts"].items()))
     out.parent.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
@@ -72,6 +76,7 @@ def unpack(packed: Path, out: Path) -> None:
         if isinstance(error, tarfile.TarError):
             raise RunError(f"{packed} is no packed run of dmt ({error})") from error
         raise
+    return out
 
 
 def _archive(run: Path, spared: set[Path]) -> bytes:
