@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dmt import environment, forecast
+from dmt import environment, forecast, trial
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError
 from dmt.models.build import NetSpec
@@ -33,6 +33,16 @@ def test_tiny_images_get_one_thread_and_the_caller_keeps_his() -> None:
         with environment.threads(1):
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
+
+
+def test_a_missing_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> object:
+        raise RuntimeError("no compiler found\nand a long story")
+
+    trial.compiles(Execution(CPU))  # plain execution needs none
+    monkeypatch.setattr("torch.compile", broken)
+    with pytest.raises(ConfigError, match=r"cannot be compiled here \(no compiler found\); use --plain"):
+        trial.compiles(Execution(CPU, fast=True))
 
 
 def test_forecast_measures_a_rate() -> None:

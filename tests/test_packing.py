@@ -66,6 +66,44 @@ def test_the_command_has_names_of_its_own(tiny: dict[str, object], tmp_path: Pat
     assert nets(tmp_path / "elsewhere" / "run") == nets(tmp_path / "run")
 
 
+def test_more_parts_than_digits(tiny: dict[str, object], tmp_path: Path) -> None:
+    fit(tmp_path / "run", tiny, "baseline")
+    total = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
+    parts = packing.pack(tmp_path / "run", tmp_path / "packed", total // 1100)
+    assert len(parts) > 1000
+    packing.unpack(tmp_path / "packed", tmp_path / "again")
+    assert nets(tmp_path / "again") == nets(tmp_path / "run")
+
+
+def test_lean_keeps_what_an_unscored_stage_needs(tiny: dict[str, object], tmp_path: Path) -> None:
+    """Killed between the last checkpoint and the score: the stage is not finished, and its parent is still needed."""
+    fit(tmp_path / "run", tiny, "dst")
+    journal = next(tmp_path.glob("run/stages/A2-*/journal.jsonl"))
+    journal.write_text("".join(line for line in journal.read_text().splitlines(True) if '"round"' not in line))
+    packing.pack(tmp_path / "run", tmp_path / "packed", 10**9, lean=True)
+    packing.unpack(tmp_path / "packed", tmp_path / "again")
+    assert dmt.fit("digits", out=tmp_path / "again", method="dst", settings=tiny, watcher=Silent()).jobs[0].finished
+
+
+def test_a_lean_run_does_not_grow(tiny: dict[str, object], tmp_path: Path) -> None:
+    fit(tmp_path / "run", tiny, "cl")
+    packing.pack(tmp_path / "run", tmp_path / "packed", 10**9, lean=True)
+    packing.unpack(tmp_path / "packed", tmp_path / "again")
+    with pytest.raises(RunError, match="lean pack"):
+        dmt.fit("digits", out=tmp_path / "again", method="dmt", settings=tiny, watcher=Silent())
+
+
+def test_what_is_no_run_is_not_packed(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no run folder"):
+        packing.pack(tmp_path / "nowhere", tmp_path / "packed", 100)
+    (tmp_path / "packed").mkdir()
+    for content in ("[]", "{}", '{"run": "../x", "sha256": "", "parts": {}}'):
+        (tmp_path / "packed" / "pack.json").write_text(content)
+        with pytest.raises(RunError, match="damaged"):
+            packing.unpack(tmp_path / "packed")
+    assert [path.name for path in tmp_path.iterdir()] == ["packed"]
+
+
 def test_damage_is_named_and_leaves_nothing(tiny: dict[str, object], tmp_path: Path) -> None:
     fit(tmp_path / "run", tiny, "baseline")
     packing.pack(tmp_path / "run", tmp_path / "packed", 50_000)

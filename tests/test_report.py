@@ -1,4 +1,5 @@
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def test_different_options_are_not_averaged(tiny: dict[str, object], tmp_path: P
     text = str(report)
     assert "rate=0.01" in text
     assert "±" not in text.replace("mean ±", "")
+
+
+def test_of_two_copies_the_finished_one_counts(tiny: dict[str, object], tmp_path: Path) -> None:
+    dmt.fit("digits", out=tmp_path / "a", method="cl", settings=tiny, watcher=Silent())
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    shutil.rmtree(next(tmp_path.glob("b/stages/A2-*")))
+    for order in ("ab", "ba"):
+        assert Report.read([tmp_path / name for name in order]).jobs[0].finished
 
 
 def test_a_score_of_zero_is_a_score() -> None:

@@ -332,7 +332,6 @@ def test_shares_and_oracle_see_the_labels_they_should(
 
 def test_a_net_with_dropout_is_repeatable_and_resumable(tmp_path: Path) -> None:
     settings = {"net": "timm:tiny_vit_5m_224", "epochs": 4, "batch": 16, "labels": 20, "augment": "none"}
-    pytest.importorskip("timm")
     images = torch.randint(0, 256, (400, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(400) % 10
     cifar_layout.write_binary(tmp_path / "data", images, labels, images[:20], labels[:20])
@@ -389,10 +388,12 @@ def test_what_does_not_fit_the_images_is_told_first(
 
 def test_files_of_a_killed_writer_are_swept(tiny: dict[str, object], tmp_path: Path) -> None:
     fit(tmp_path, tiny, "baseline")
-    stray = next((tmp_path / "stages").iterdir()) / ".state.json-abc123"
+    stray = next((tmp_path / "stages").iterdir()) / f"{files.TEMPORARY}abc123"
     stray.write_text("half")
+    (tmp_path / ".gitignore").write_text("mine")
     fit(tmp_path, tiny, "baseline")
     assert not stray.exists()
+    assert (tmp_path / ".gitignore").read_text() == "mine"
 
 
 def test_divergence_stops_the_run_with_one_line(tiny: dict[str, object], tmp_path: Path) -> None:

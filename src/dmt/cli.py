@@ -237,7 +237,7 @@ def pack(
     out_: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go.  [default: RUN-packed]")
     ] = None,
-    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that nothing needs any more.")] = False,
+    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that its own jobs need no more.")] = False,
 ) -> None:
     """Turn a run, finished or not, into a set of small files that can be carried elsewhere and gone on with.
 
@@ -245,7 +245,7 @@ def pack(
     dmt pack runs/c10 --part-size 12MB
     dmt pack runs/c10 --lean --out carry/
     """
-    place = run_.with_name(f"{run_.name}-packed") if out_ is None else out_
+    place = run_.absolute().with_name(f"{run_.absolute().name}-packed") if out_ is None else out_
     written = packing.pack(run_, place, packing.size(part_size), lean=lean)
     total = sum(path.stat().st_size for path in written)
     out.print(f"{len(written)} files, {total / 1e6:.1f} MB in {place}; there: dmt unpack {place.name}", markup=False)

@@ -12,11 +12,14 @@ from torch import Tensor
 
 from dmt.errors import RunError
 
+TEMPORARY = ".dmt-tmp-"
+"""How the names of files begin that are not complete yet."""
+
 
 def write(path: Path, content: bytes) -> None:
     """Write to a temporary file beside ``path``, flush it to disk, then rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -35,7 +38,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing; is this a run folder of dmt?") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

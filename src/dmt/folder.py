@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from dmt import files
 from dmt.errors import RunError
 from dmt.tasks.base import Task
+from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 
 MANIFEST, LOCK = "run.json", ".lock"
@@ -51,6 +52,12 @@ class Folder:
 
     def stage(self, place: str) -> Path:
         return self.path / "stages" / place
+
+    def finished(self, place: str) -> bool:
+        """Whether a stage is trained, scored and audited: nothing of it is left to do."""
+        if not Checkpoint(self.stage(place)).done:
+            return False
+        return any(line["kind"] == "round" for line in Journal(self.stage(place) / "journal.jsonl").read())
 
     @contextmanager
     def claimed(self, head: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -85,9 +92,9 @@ class Folder:
         try:
             lock.acquire()
         except Timeout:
-            raise RunError(f"{self.path} is in use by another process; wait for it or give another --out") from None
+            raise RunError(f"{self.path} is in use by another process; wait until it has ended") from None
         except OSError as error:
-            raise RunError(f"cannot write to {self.path}: {error.strerror}; give another --out") from error
+            raise RunError(f"cannot write to {self.path}: {error.strerror}") from error
         try:
             yield
         finally:
@@ -97,10 +104,9 @@ class Folder:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]
 
     def _sweep(self) -> None:
-        """Remove the temporary files of a process that was killed while writing; all ours start with a dot."""
-        for path in self.path.rglob(".*"):
-            if path.is_file() and path.name != LOCK:
-                path.unlink()
+        """Remove what a process left that was killed while writing."""
+        for path in self.path.rglob(f"{files.TEMPORARY}*"):
+            path.unlink()
 
     def _require_same(self, head: dict[str, Any]) -> None:
         known, head = self.manifest(), plain(head)
@@ -117,7 +123,7 @@ class Folder:
         if not self.path.is_dir():
             raise RunError(f"there is no run folder {self.path}; make one with dmt fit")
         manifest: dict[str, Any] = files.read_json(self.path / MANIFEST)
-        if not {"data", "config", "images", "jobs"} <= set(manifest):
+        if not {"data", "config", "images", "threads", "jobs"} <= set(manifest):
             raise RunError(f"{self.path / MANIFEST} is damaged: it lacks what every run has; start in a new folder")
         return manifest
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from dmt import files
 from dmt.errors import ConfigError, RunError
-from dmt.folder import Folder
-from dmt.training.checkpoint import Checkpoint
+from dmt.folder import LOCK, Folder
 
 INDEX = "pack.json"
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -33,17 +32,19 @@ def size(text: str) -> int:
 def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Path]:
     """Write the run as ``part-001`` … and an index; resumable where it is unpacked.
 
-    Finished stages hold no momentum. With ``lean``, parameters that nothing needs any more are left out too: those of
-    stages all of whose followers are finished, unless they are a result.
+    Finished stages hold no momentum. With ``lean``, parameters that the run's own jobs need no more are left out too:
+    those of stages all of whose followers are finished, unless they are a result. Such a run can be finished, scored
+    and used, but not grow by other methods.
     """
     folder = Folder(run)
+    folder.manifest()  # what is no run is told so, and not touched
     if out.exists() and any(out.iterdir()):
         raise RunError(f"{out} is not empty; give a new --out")
     with folder.locked():
         spared = _spared(folder) if lean else set()
         content = _archive(run, spared)
     parts = [content[start : start + part_size] for start in range(0, len(content), part_size)]
-    index: dict[str, Any] = {"run": run.absolute().name, "bytes": len(content), "lean": lean, "parts": {}}
+    index: dict[str, Any] = {"run": run.absolute().name, "sha256": hashlib.sha256(content).hexdigest(), "parts": {}}
     written = []
     for number, part in enumerate(parts, start=1):
         path = out / f"part-{number:03d}"
@@ -59,11 +60,13 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
 
     A missing or damaged part is named, and nothing is left behind.
     """
-    index = files.read_json(packed / INDEX)
+    index = _index(packed)
     out = packed.absolute().parent / index["run"] if out is None else out
     if out.exists():
         raise RunError(f"{out} exists already; give a new --out")
-    content = b"".join(_part(packed / name, digest) for name, digest in sorted(index["parts"].items()))
+    content = b"".join(_part(packed / name, digest) for name, digest in index["parts"].items())
+    if hashlib.sha256(content).hexdigest() != index["sha256"]:
+        raise RunError(f"{packed} is damaged: its parts do not make up the run that was packed; pack it again")
     out.parent.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
     try:
@@ -79,11 +82,21 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
     return out
 
 
+def _index(packed: Path) -> dict[str, Any]:
+    index = files.read_json(packed / INDEX)
+    good = isinstance(index, dict) and {"run", "sha256", "parts"} <= set(index) and isinstance(index["parts"], dict)
+    # names only: a path could lead out of the folder
+    if not good or any(name != Path(name).name or name in ("", ".", "..") for name in (index["run"], *index["parts"])):
+        raise RunError(f"{packed / INDEX} is damaged: it does not describe a packed run")
+    return index  # type: ignore[no-any-return]
+
+
 def _archive(run: Path, spared: set[Path]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted(run.rglob("*")):
-            if path.is_file() and not path.name.startswith(".") and path not in spared:
+            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY)
+            if path.is_file() and not ours and path not in spared:
                 archive.add(path, arcname=str(path.relative_to(run)))
     return stream.getvalue()
 
@@ -97,7 +110,7 @@ def _spared(folder: Folder) -> set[Path]:
         places |= set(by_name.values())
         needed |= {by_name[name] for name in job.results}
         for outline in job.stages:
-            if not Checkpoint(folder.stage(outline["place"])).done:
+            if not folder.finished(outline["place"]):
                 parents = {outline["start"], (outline["labels"] or {}).get("by")} - {None}
                 needed |= {by_name[name] for name in parents} | {outline["place"]}
     return {path for place in places - needed for path in folder.stage(place).glob("step-*/*.safetensors")}

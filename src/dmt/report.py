@@ -94,8 +94,12 @@ class Report:
     @classmethod
     def read(cls, paths: Iterable[str | Path]) -> "Report":
         """From run folders; nothing is computed again. What two folders share counts once."""
-        jobs = [job for path in paths for job in _read(Folder(Path(path)))]
-        return cls(tuple({(job.data, job.changes, job.method, job.stages[-1].place): job for job in jobs}.values()))
+        unique: dict[tuple[object, ...], JobResult] = {}
+        for job in (job for path in paths for job in _read(Folder(Path(path)))):
+            key = (job.data, job.changes, job.method, job.stages[-1].place)
+            if key not in unique or job.finished:  # of two copies of a run, the one that got further
+                unique[key] = job
+        return cls(tuple(unique.values()))
 
     def __str__(self) -> str:
         if not self.jobs:

@@ -135,6 +135,7 @@ class _Runner:
             )
         self.fingerprint = f"{images[0].fingerprint} {images[1].fingerprint}"
         self._tasks = {seed: classification.split_up(options, images, seed) for seed in seeds}
+        trial.compiles(self._conditions.execution)
         trial.fits(next(iter(self._tasks.values()))[0], self._config.net)
 
     def run(self, methods: Sequence[str], seeds: Sequence[int]) -> None:
@@ -163,7 +164,7 @@ class _Runner:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""
         place = self.folder.stage(work.place)
         checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
-        if checkpoint.done and any(line["kind"] == "round" for line in journal.read()):
+        if self.folder.finished(work.place):
             return
         if self._conditions.stop():
             raise self._conditions.stop.error()

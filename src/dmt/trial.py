@@ -1,4 +1,4 @@
-"""A trial before a run: does this net take these images?"""
+"""Trials before a run: can steps be compiled here, and does this net take these images?"""
 
 import torch
 
@@ -7,6 +7,17 @@ from dmt.core.schedule import Schedule
 from dmt.errors import ConfigError
 from dmt.models import build
 from dmt.tasks.base import Task
+
+
+def compiles(execution: Execution) -> None:
+    """See that steps can be compiled here, if they shall be."""
+    if not execution.fast:
+        return
+    try:
+        execution.compiled(lambda x: x * 2 + 1)(torch.ones(2, device=execution.device))
+    except Exception as error:  # whatever a compiler that is missing or broken may raise
+        reason = (str(error) or type(error).__name__).strip().splitlines()[0]
+        raise ConfigError(f"steps cannot be compiled here ({reason}); use --plain") from error
 
 
 def fits(task: Task, name: str) -> None:

@@ -68,7 +68,12 @@ class Checkpoint:
         state = self.state()
         if state is None or not state["done"]:
             raise RunError(f"stage {self.folder.name} is not finished; repeat the fit command to finish it")
-        _load(net, self.folder / state["checkpoint"] / _name("net" if copy == "raw" else "ema", number))
+        path = self.folder / state["checkpoint"] / _name("net" if copy == "raw" else "ema", number)
+        if not path.exists():
+            raise RunError(
+                f"{self.folder.name} has no parameters here (a lean pack leaves some out); unpack a full one"
+            )
+        _load(net, path)
 
 
 def finished_net(folder: Path, spec: NetSpec, copy: str) -> nn.Module:

@@ -28,10 +28,10 @@ class Journal:
     def read(self) -> Iterator[dict[str, Any]]:
         if not self.path.exists():
             return
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+        for line in self.path.read_bytes().split(b"\n")[:-1]:
             try:
                 yield json.loads(line)
-            except json.JSONDecodeError:
+            except (json.JSONDecodeError, UnicodeDecodeError):
                 return  # torn by a crash; nothing follows it
 
     def rewind(self, step: int) -> None:

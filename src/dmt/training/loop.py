@@ -89,7 +89,7 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
         if trainer.step < trainer.steps and pace.stop():
             save()
             return False
-        if time.perf_counter() - saved > pace.checkpoint_every:
+        if trainer.step < trainer.steps and time.perf_counter() - saved > pace.checkpoint_every:
             save()
             saved = time.perf_counter()
     save()

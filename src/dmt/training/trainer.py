@@ -109,10 +109,10 @@ class Trainer:
 
     def advance(self, inputs: Inputs) -> Tensor:
         """Descend one step. Returns the numbers named by ``parts``, on the device: nobody has to wait for them."""
-        # nets with dropout draw from the device's own generator: that too must depend on the step alone
-        self._generator().manual_seed(streams.seed_of(self._seed, "net noise", self.step))
         if self._run is None:
             self._run = Recorded(self._descend, inputs, self.state()) if self.execution.records else self._descend
+        # nets with dropout draw from the device's own generator: that too must depend on the step alone
+        self._generator().manual_seed(streams.seed_of(self._seed, "net noise", self.step))
         numbers = self._run(inputs)
         self.step += 1
         return numbers
