@@ -122,6 +122,7 @@ class _Runner:
         self._config, self.folder, self._conditions = config, folder, conditions
         self._tasks: dict[int, tuple[Task, Audit]] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
+        self._worked = False
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the net can be built."""
@@ -166,7 +167,8 @@ class _Runner:
         checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
         if self.folder.finished(work.place):
             return
-        if self._conditions.stop():
+        # every session takes at least one step, however small its budget: repeating it must come to an end
+        if self._worked and self._conditions.stop():
             raise self._conditions.stop.error()
         task, audit = self._tasks[work.seed]
         labels = self._labels(work, place, journal, family)
@@ -177,6 +179,7 @@ class _Runner:
         batches = task.batches(labeled, kept, work.stage.schedule, work.stream_seed, self._conditions.execution)
         trainer = self._trainer(work, steps, task, batches, family)
         pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, self._conditions.watcher.step)
+        self._worked = True
         if not loop.fit(trainer, checkpoint, journal, pace):
             raise self._conditions.stop.error()
         self._conclude(work, title, trainer, labels)
