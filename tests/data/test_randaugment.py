@@ -56,7 +56,7 @@ def pick(draws: Draws, index: int | Tensor) -> Draws:
 
 
 def pillow(image: Image.Image, draws: Draws, policy: Policy) -> Image.Image:
-    """What the protocol says of each op, in Pillow's own calls; `draws` holds one image's."""
+    """What the published table says of each op, in Pillow's own calls; `draws` holds one image's."""
     name, m, sign = OPS[int(draws.op)], int(draws.magnitude), int(draws.sign)
     width, height = image.size
     match name:
@@ -71,7 +71,7 @@ def pillow(image: Image.Image, draws: Draws, policy: Policy) -> Image.Image:
         case "Posterize":
             return ImageOps.posterize(image, {1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 6: 2, 7: 2, 8: 3, 9: 3, 10: 4}[m])
         case "Solarize":
-            return ImageOps.solarize(image, 25.6 * m)  # type: ignore[arg-type]  # the protocol's threshold
+            return ImageOps.solarize(image, 25.6 * m)  # type: ignore[arg-type]  # the published threshold
         case "SolarizeAdd":
             brighter = np.clip(np.asarray(image).astype(int) + 11 * m, 0, 255)
             return ImageOps.solarize(Image.fromarray(brighter.astype(np.uint8)), 128)

@@ -11,7 +11,7 @@ RECIPE = Recipe(gamma=3.0, gamma2=2.0)
 
 
 def test_published_steps_of_cifar10() -> None:
-    """Protocol §1.5, without data or training."""
+    """The paper's step counts, without data or training."""
     expected = {
         "cifar10-4k": (8480, [15750, 30750, 46500, 61500, 77250], 231_750),
         "cifar10-1k": (4240, [15000, 30000, 45000, 59250, 74250], 223_500),

@@ -14,7 +14,7 @@ def stage(name: str, **parents: object) -> Stage:
 
 @pytest.mark.parametrize(("count", "kept"), [(100, 80), (211, 168), (5, 4)])
 def test_shares_are_the_published_halves(count: int, kept: int) -> None:
-    """Protocol §2.8: 100 gives 80/80 with 60 in common, 211 gives 168/168 with 125."""
+    """As published: 100 gives 80/80 with 60 in common, 211 gives 168/168 with 125."""
     positions = range(count)
     head, tail = positions[Share(0.8, "head").slice(count)], positions[Share(0.8, "tail").slice(count)]
     assert len(head) == len(tail) == kept

@@ -1,4 +1,4 @@
-"""Protocol §1.2, checked on the net itself."""
+"""The Wide ResNet of the paper's code, checked on the net itself."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Protocol §1.7: weights from the un-mixed batch, mixed like the images, one normalizer."""
+"""The step as the paper's code did it: weights from the un-mixed batch, mixed like the images, one normalizer."""
 
 import pytest
 import torch
@@ -63,7 +63,7 @@ def batch(generator: torch.Generator) -> Batch:
 
 
 @pytest.mark.parametrize("name", ["uniform", *WEIGHTED])
-def test_with_mixup_is_the_formula_of_the_protocol(name: str, batch: Batch) -> None:
+def test_with_mixup_is_the_published_formula(name: str, batch: Batch) -> None:
     assert batch.pseudo is not None
     objective = Stored(name, gamma=4.0, gamma2=2.0, mixup=0.75)
     net = Small().train()

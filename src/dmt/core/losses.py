@@ -31,7 +31,7 @@ def per_site(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> T
 def per_mixed_site(logits: Tensor, labels: Tensor, weights: Tensor | None, mix: Mix | None) -> Tensor:
     """w̃·[λ·CE(y) + (1 − λ)·CE(y_π)] at every site; without a mix, w·CE(y).
 
-    A sample's mixed weight scales both of its label terms, its partner's too (protocol §1.7).
+    A sample's mixed weight scales both of its label terms, its partner's too (docs/decisions, 5).
     """
     if mix is None:
         return per_site(logits, labels, weights)

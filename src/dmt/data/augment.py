@@ -52,7 +52,7 @@ class Crop:
 
 @dataclass(frozen=True)
 class Strong:
-    """Protocol §1.3: crop, flip, then one random operation of random magnitude."""
+    """The augmentation of the paper (docs/decisions, 10): crop, flip, then one random operation of random magnitude."""
 
     crop: Crop
     policy: randaugment.Policy

@@ -20,7 +20,7 @@ class Split:
 
 
 def draw(labels: Tensor, classes: int, labeled: int, validation: int, seed: int) -> Split:
-    """Protocol §1.1, but seeded: the validation images are the same for every seed, the labeled ones are nested.
+    """The paper's split, but seeded: the validation images are the same for every seed, the labeled ones are nested.
 
     Of each class the same number is taken for validation and for labels. A smaller labeled set of the same seed is
     part of a larger one.

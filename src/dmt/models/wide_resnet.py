@@ -1,4 +1,4 @@
-"""WRN-d-k with pre-activation blocks, as the paper trained it on CIFAR-10 (protocol §1.2)."""
+"""WRN-d-k with pre-activation blocks, as the paper trained it on CIFAR-10 (docs/decisions, 11)."""
 
 import torch
 import torch.nn.functional as F

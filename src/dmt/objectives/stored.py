@@ -21,7 +21,7 @@ PEEK = 1.0 / 3.0
 
 @dataclass(frozen=True)
 class Stored(Objective):
-    """Labels and weighted pseudo labels over one normalizer: L = L_X + L_U (protocol §1.7 and §2.5).
+    """Labels and weighted pseudo labels over one normalizer: L = L_X + L_U (docs/decisions, 3 to 5).
 
     With mixup the weights come from a look at the un-mixed batch, and are mixed like the images; a sample's mixed
     weight scales both of its label terms. Without mixup they come from the training forward itself.
