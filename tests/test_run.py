@@ -145,7 +145,7 @@ def arguments(out: Path, tiny: dict[str, object]) -> list[str]:
 @pytest.mark.slow
 def test_resumed_after_sigkill_equals_unbroken(tiny: dict[str, object], tmp_path: Path) -> None:
     """A real process, really killed, several times; then the folder is moved to "another machine"."""
-    tiny |= {"epochs": 60, "epochs_round": 15}
+    tiny |= {"epochs": 150, "epochs_round": 40}  # long enough to be caught in each stage
     subprocess.run(arguments(tmp_path / "whole", tiny), check=True, capture_output=True)
     for stage in ("A0-*", "A1-*", "A2-*"):
         process = subprocess.Popen(
