@@ -52,7 +52,7 @@ def opinion(logits: Tensor, target: Target) -> Opinion:
     return Opinion(labels, confidence, probability, cases)
 
 
-def uniform(logits: Tensor, target: Target, gamma: Gamma = 0.0, gamma2: Gamma | None = None) -> Weighted:
+def uniform(logits: Tensor | None, target: Target, gamma: Gamma = 0.0, gamma2: Gamma | None = None) -> Weighted:
     """Weight 1 for every labeled site (Curriculum Labeling, CBST). Reads neither logits nor gamma."""
     return target.labels, (target.labels != IGNORE).float()
 
@@ -66,27 +66,44 @@ def dynamic(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None =
         gamma: γ1, for sites where both nets agree.
         gamma2: γ2, for disagreement won by the teacher; γ1 if not given.
     """
-    view = opinion(logits, target)
-    agreed = view.probability**gamma
-    disputed = view.probability ** (gamma if gamma2 is None else gamma2)
-    weights = torch.where(view.cases == AGREE, agreed, disputed)
-    keep = (view.cases == AGREE) | (view.cases == NEGATIVE)
-    return target.labels, weights.where(keep, 0.0)
+    return judge("dynamic", opinion(logits, target), target, gamma, gamma2)
 
 
 def naive(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
     """DMT-Naive: p_B^γ at every labeled site, without cases."""
-    view = opinion(logits, target)
-    return target.labels, (view.probability**gamma).where(view.cases != IGNORE, 0.0)
+    return judge("naive", opinion(logits, target), target, gamma, gamma2)
 
 
 def flip(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
     """DMT-Flip: as `dynamic`, but where the student is surer its own label is learned, weighted (1 − c_A)^γ2."""
-    labels, weights = dynamic(logits, target, gamma, gamma2)
-    view = opinion(logits, target)
+    return judge("flip", opinion(logits, target), target, gamma, gamma2)
+
+
+def judge(name: str, view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
+    """As the weighting of this name, from an opinion that the caller has already: a softmax is worth sharing."""
+    return _RULES[name](view, target, gamma, gamma if gamma2 is None else gamma2)
+
+
+def _dynamic(view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma) -> Weighted:
+    weights = torch.where(view.cases == AGREE, view.probability**gamma, view.probability**gamma2)
+    keep = (view.cases == AGREE) | (view.cases == NEGATIVE)
+    return target.labels, weights.where(keep, 0.0)
+
+
+def _naive(view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma) -> Weighted:
+    return target.labels, (view.probability**gamma).where(view.cases != IGNORE, 0.0)
+
+
+def _flip(view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma) -> Weighted:
+    labels, weights = _dynamic(view, target, gamma, gamma2)
     positive = view.cases == POSITIVE
-    doubt = (1.0 - target.confidence.float()) ** (gamma if gamma2 is None else gamma2)
+    doubt = (1.0 - target.confidence.float()) ** gamma2
     return torch.where(positive, view.labels, labels), torch.where(positive, doubt, weights)
 
 
+_RULES: dict[str, Callable[[Opinion, Target, Gamma, Gamma], Weighted]] = {
+    "dynamic": _dynamic,
+    "naive": _naive,
+    "flip": _flip,
+}
 WEIGHTINGS: dict[str, Weighting] = {"uniform": uniform, "dynamic": dynamic, "naive": naive, "flip": flip}

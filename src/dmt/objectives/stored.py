@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dmt.core import losses, mixing, ramps, trees, weighting
 from dmt.core.mixing import Mix
+from dmt.core.weighting import Opinion
 from dmt.objectives.base import Loss, Net, Objective, Progress
 from dmt.types import Batch, Target
 
@@ -44,20 +45,21 @@ class Stored(Objective):
 
     @property
     def passes(self) -> float:
-        return 1.0 + PEEK if self._peeks else 1.0
+        return 1.0 + PEEK if self._weighs and self.mixup is not None else 1.0
 
     @property
     def _weighs(self) -> bool:
         return self.weighting != "uniform"
 
-    @property
-    def _peeks(self) -> bool:
-        return self._weighs and self.mixup is not None
+    def weigh(self, logits: Tensor, target: Target) -> tuple[Tensor, Tensor]:
+        """(labels, weights) that a student with these logits gives the pseudo labels, γ at the end of its ramp."""
+        return self._judge(weighting.opinion(logits, target) if self._weighs else None, target, 1.0)
 
-    def weigh(self, logits: Tensor, target: Target, ramp: Tensor | float = 1.0) -> tuple[Tensor, Tensor]:
-        """(labels, weights) that a student with these logits gives the pseudo labels."""
+    def _judge(self, view: Opinion | None, target: Target, ramp: Tensor | float) -> tuple[Tensor, Tensor]:
+        if view is None:
+            return weighting.uniform(None, target)
         gamma2 = None if self.gamma2 is None else self.gamma2 * ramp
-        return weighting.WEIGHTINGS[self.weighting](logits, target, self.gamma * ramp, gamma2)
+        return weighting.judge(self.weighting, view, target, self.gamma * ramp, gamma2)
 
     def draw(self, progress: Progress, count: int, device: torch.device) -> "StoredDraw":
         ramp = trees.send(ramps.gamma(progress.fraction) if self.ramp else 1.0, device)
@@ -70,19 +72,22 @@ class Stored(Objective):
         (net,) = nets
         assert batch.pseudo is not None, "a stage that learns from a store needs pseudo labels in its batch"
         images = torch.cat([batch.views[TRAIN], batch.images])  # (U + L, C, H, W), pseudo first
-        pseudo = len(batch.views[TRAIN])
+        pseudo, target = len(batch.views[TRAIN]), batch.pseudo
+        view: Opinion | None = None
 
         if draw.mix is None:
             logits = net(images)
-            reading = logits.detach()
+            if self._weighs:
+                view = weighting.opinion(logits[:pseudo], target)
         else:
-            # the whole batch is looked at, so that BatchNorm sees the same mixture of samples as in training
-            peek = {"update_statistics": self.double_statistics}
-            reading = net.peek(images, **peek) if self._peeks else images.new_zeros(len(images), 1)
+            if self._weighs:
+                # the whole batch is looked at, so that BatchNorm sees the same mixture of samples as in training
+                reading = net.peek(images, update_statistics=self.double_statistics)
+                view = weighting.opinion(reading[:pseudo], target)
             logits = net(draw.mix.blend(images))
 
-        labels, weights = self.weigh(reading[:pseudo], batch.pseudo, draw.ramp)
-        parts = {"gamma": self.gamma * draw.ramp, **self._cases(reading[:pseudo], batch.pseudo, weights)}
+        labels, weights = self._judge(view, target, draw.ramp)
+        parts = {"gamma": self.gamma * draw.ramp, **_cases(view, target, weights)}
         labels = torch.cat([labels, batch.truth])
         weights = torch.cat([weights, torch.ones_like(batch.truth, dtype=weights.dtype)])
         sites = losses.per_mixed_site(logits, labels, weights, draw.mix)
@@ -90,15 +95,15 @@ class Stored(Objective):
         parts |= {"pseudo": sites[:pseudo].sum() / count, "labeled": sites[pseudo:].sum() / count}
         return Loss(sites.sum() / count, {name: part.detach() for name, part in parts.items()})
 
-    def _cases(self, reading: Tensor, target: Target, weights: Tensor) -> dict[str, Tensor]:
-        """Shares of the three cases among pseudo-labeled sites, and their mean weight."""
-        count = losses.labeled_sites(target.labels).clamp_min(1.0)
-        parts = {"weight": weights.sum() / count}
-        if self._weighs:
-            cases = weighting.opinion(reading, target).cases
-            names = {"agree": weighting.AGREE, "negative": weighting.NEGATIVE, "positive": weighting.POSITIVE}
-            parts |= {name: (cases == case).sum() / count for name, case in names.items()}
-        return parts
+
+def _cases(view: Opinion | None, target: Target, weights: Tensor) -> dict[str, Tensor]:
+    """Mean weight of pseudo-labeled sites and, if the student was asked, the shares of the three cases."""
+    count = losses.labeled_sites(target.labels).clamp_min(1.0)
+    parts = {"weight": weights.sum() / count}
+    if view is not None:
+        names = {"agree": weighting.AGREE, "negative": weighting.NEGATIVE, "positive": weighting.POSITIVE}
+        parts |= {name: (view.cases == case).sum() / count for name, case in names.items()}
+    return parts
 
 
 class StoredDraw(NamedTuple):
