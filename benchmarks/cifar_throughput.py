@@ -28,6 +28,7 @@ from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
+from dmt.tasks import classification
 from dmt.tasks.classification import Classification
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
@@ -38,7 +39,7 @@ from dmt.types import Target
 
 CONFIG = presets.get("cifar10-4k").config
 DATA = DATASETS["cifar10"]
-SPEC = build.NetSpec(CONFIG.net, 10, DATA.shape, DATA.normalization)
+SPEC = classification.net_spec("cifar10", CONFIG.net)
 
 
 def random_task(labeled: int, unlabeled: int) -> Classification:
@@ -125,10 +126,9 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--plain", action="store_true", help="neither compile nor record")
     options = parser.parse_args()
-    device = environment.pick_device(options.device)
-    execution = Execution(device, fast=device.type == "cuda" and not options.plain)
+    execution = environment.pick_execution(options.device, fast=False if options.plain else None)
     with execution.active():
-        measure(execution, options.steps, device)
+        measure(execution, options.steps, execution.device)
 
 
 def measure(execution: Execution, steps: int, device: torch.device) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 from tests.conftest import TINY
 
@@ -166,25 +167,25 @@ def test_mistakes_are_one_line_and_exit_2(
 
 
 def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.png").write_text("not an image")
+    csv_file = tmp_path / "p.csv"
     cases: list[tuple[list[object], str]] = [
         (["score", run, "--on", "train"], "--on takes test or validation"),
         (["score", run, "--method", "cl"], "holds no such method"),
-        (["predict", run, tmp_path / "no.png"], "there is no file or folder"),
-        (["predict", run, tmp_path], "no images in"),
+        (["predict", run, tmp_path / "no.png", "--out", csv_file], "there is no file or folder"),
+        (["predict", run, tmp_path / "empty", "--out", csv_file], "no images in"),
+        (["predict", run, tmp_path / "text.png", "--out", csv_file], "cannot be read as an image"),
         (["fit", "digits", "--out", run, *SETTINGS, "--set", "gamma=9"], "made with gamma=4.0, not gamma=9.0"),
         (["fit", "cifar10-4k", "--out", tmp_path / "c", "--data", tmp_path / "none"], "--data DIR"),
     ]
-    (tmp_path / "text.png").write_text("not an image")
-    cases.append((["predict", run, tmp_path / "text.png", "--out", tmp_path / "p.csv"], "cannot be read as an image"))
-    for words, says in cases[:3]:
-        assert says in dmt(*words, code=2)[1]
-    (tmp_path / "empty").mkdir()
-    assert "no images in" in dmt("predict", run, tmp_path / "empty", code=2)[1]
-    for words, says in cases[4:]:
+    for words, says in cases:
         error = dmt(*words, code=2)[1]
         assert says in error
-        assert error.strip().count("\n") == 0
-    assert not (tmp_path / "p.csv").exists()
+        assert error.startswith("dmt: error: ")
+        assert error.count("\n") == 1
+    assert not csv_file.exists()
+    assert not (tmp_path / "c").exists()
 
 
 def test_reports_leave_out_what_is_no_run(run: Path, tmp_path: Path) -> None:
@@ -198,6 +199,20 @@ def test_errors_of_the_system_are_one_line_too(run: Path, tmp_path: Path) -> Non
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
     _, error = dmt("predict", run, tmp_path / "a.png", "--out", tmp_path, code=2)
     assert error.startswith("dmt: error: ")
+    assert error.count("\n") == 1
+
+
+def test_too_little_memory_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate …")
+
+    monkeypatch.setattr("dmt.run.fit", full)
+    monkeypatch.setattr(sys, "argv", ["dmt", "fit", "digits", "--out", "x"])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert "set batch" in error
     assert error.count("\n") == 1
 
 

@@ -16,7 +16,7 @@ import torch
 from tests.data import cifar_layout
 
 import dmt
-from dmt import files, presets, stopping
+from dmt import files, presets, scoring, stopping
 from dmt.data import datasets, splits
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DivergenceError, RunError
@@ -372,6 +372,10 @@ def test_other_images_are_refused(tmp_path: Path) -> None:
     assert baseline("one").jobs[0].finished
     with pytest.raises(RunError, match="other images"):
         baseline("two")
+    cpu = torch.device("cpu")
+    assert scoring.Finished(tmp_path / "run", tmp_path / "one", cpu, print).jobs(None, None)
+    with pytest.raises(RunError, match="other images"):
+        scoring.Finished(tmp_path / "run", tmp_path / "two", cpu, print)
 
 
 @pytest.mark.parametrize(

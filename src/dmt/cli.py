@@ -6,19 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 from rich.console import Console
 
 from dmt import config as configuration
 from dmt import environment, forecast, packing, predict, presets, run, scoring, stopping
 from dmt.config import Config
-from dmt.core.execution import Execution
-from dmt.data.datasets import DATASETS
 from dmt.errors import ConfigError, DmtError, RunError
 from dmt.folder import MANIFEST
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.report import Report
+from dmt.tasks import classification
 from dmt.version import VERSION
 
 app = typer.Typer(
@@ -103,12 +103,11 @@ def plan(
     """
     settings = _config(data, net, set_, config)
     stages = catalogue.plan(method, settings.recipe).stages
-    data_set = DATASETS[settings.data.dataset]
-    spec = build.NetSpec(settings.net, len(data_set.classes), data_set.shape, data_set.normalization)
+    spec = classification.net_spec(settings.data.dataset, settings.net)
     build.build(spec, seed=0)  # an unknown net is an error here too
     rate = None
     if time:
-        execution = Execution(environment.pick_device(device), fast=environment.pick_device(device).type == "cuda")
+        execution = environment.pick_execution(device)
         with environment.threads(environment.fitting_threads(spec.shape)):
             rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
     table, summary = forecast.table(stages, settings.data.sizes, rate)
@@ -277,18 +276,22 @@ def main() -> None:
     except stopping.Stopped as stopped:
         print(f"dmt: {stopped}", file=sys.stderr)
         raise SystemExit(stopped.code) from None
-    except DmtError as error:
-        if debug:
-            raise
-        print(f"dmt: error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
-    except OSError as error:
+    except (DmtError, OSError, torch.OutOfMemoryError) as error:
         if debug:
             raise
-        print(f"dmt: error: {error.filename or 'the system'}: {error.strerror or error}", file=sys.stderr)
+        print(f"dmt: error: {_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _line(error: Exception) -> str:
+    """An error in one line that says what to do."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return "the device has too little memory; set batch, batch_pseudo and batch_labeled lower"
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the system'}: {error.strerror or error}"
+    return str(error)
 
 
 def _settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:

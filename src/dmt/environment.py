@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dmt.core.execution import Execution
 from dmt.errors import ConfigError
 from dmt.version import VERSION
 
@@ -29,6 +30,12 @@ def pick_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"device '{name}' is not there: {torch.cuda.device_count()} CUDA devices; use --device cpu")
     return device
+
+
+def pick_execution(name: str, fast: bool | None = None) -> Execution:
+    """A device by name; steps are compiled and recorded on CUDA, plain elsewhere, unless ``fast`` says otherwise."""
+    device = pick_device(name)
+    return Execution(device, fast=device.type == "cuda" if fast is None else fast)
 
 
 def fitting_threads(shape: tuple[int, int, int]) -> int:

@@ -123,7 +123,8 @@ class Folder:
         if not self.path.is_dir():
             raise RunError(f"there is no run folder {self.path}; make one with dmt fit")
         manifest: dict[str, Any] = files.read_json(self.path / MANIFEST)
-        if not {"data", "config", "images", "threads", "jobs"} <= set(manifest):
+        needed = {"data", "config", "images", "threads", "jobs"}
+        if not isinstance(manifest, dict) or not needed <= set(manifest):
             raise RunError(f"{self.path / MANIFEST} is damaged: it lacks what every run has; start in a new folder")
         return manifest
 
@@ -141,7 +142,7 @@ class Folder:
         Journal(self.path / "sessions.jsonl").write("session", time=now, **environment)
 
     def record_split(self, seed: int, task: Task) -> None:
-        """Which image went where, for people and for later tools; made anew from the seed by every session."""
+        """Which image went where, for people and for later tools."""
         path = self.path / "splits" / f"seed-{seed}.json"
         if not path.exists():
             parts = {"labeled": task.labeled.ids, "unlabeled": task.unlabeled.ids, "validation": task.validation.ids}

@@ -15,6 +15,7 @@ from dmt import config as configuration
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
+from dmt.data import sets
 from dmt.data.audit import Audit
 from dmt.data.datasets import DATASETS
 from dmt.data.sets import LabeledSet
@@ -92,9 +93,8 @@ def fit(
         catalogue.plan(each, config.recipe)  # an unknown method is refused before anything is written
     if not methods or not seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
-    picked = environment.pick_device(device)
+    execution = environment.pick_execution(device, fast)
     with watcher or progress.default() as watching:
-        execution = Execution(picked, fast=picked.type == "cuda" if fast is None else fast)
         conditions = Conditions(Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
         runner = _Runner(config, Folder(Path(out)), conditions)
         runner.open(seeds)  # data and net are tried before the folder is bound to a configuration
@@ -110,7 +110,7 @@ def fit(
             environment.threads(manifest["threads"]),
             execution.active(),
         ):
-            runner.folder.log_session(environment.describe(picked))
+            runner.folder.log_session(environment.describe(execution.device))
             runner.run(methods, seeds)
     return Report.read([out])
 
@@ -134,7 +134,7 @@ class _Runner:
                 f"note: {data.name} has {data.train:,} training and {data.test:,} test images, "
                 f"this folder has {len(images[0]):,} and {len(images[1]):,}"
             )
-        self.fingerprint = f"{images[0].fingerprint} {images[1].fingerprint}"
+        self.fingerprint = sets.fingerprint(images)
         self._tasks = {seed: classification.split_up(options, images, seed) for seed in seeds}
         trial.compiles(self._conditions.execution)
         trial.fits(next(iter(self._tasks.values()))[0], self._config.net)

@@ -9,10 +9,10 @@ from torch import nn
 from dmt import config as configuration
 from dmt import presets, report
 from dmt.config import Config
+from dmt.data import sets
 from dmt.data.datasets import DATASETS
 from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
-from dmt.models.build import NetSpec
 from dmt.report import JobResult
 from dmt.tasks import classification
 from dmt.training import inference
@@ -44,6 +44,8 @@ class Finished:
         self.config = configuration_of(self._folder)
         dataset = DATASETS[self.config.data.dataset]
         self.classes, self._images = dataset.classes, dataset.read(data_folder, notify)
+        if sets.fingerprint(self._images) != self._folder.manifest()["images"]:
+            raise RunError(f"{path} was made with other images than those in {data_folder}; give the same --data")
         self._jobs = list(report.Report.read([path]).jobs)
 
     def jobs(self, method: str | None, seed: int | None) -> list[JobResult]:
@@ -81,7 +83,7 @@ def shipped_net(
         raise RunError(f"nothing in {path} is finished; repeat the fit command to finish it")
     job = max(jobs, key=lambda each: report.preference(*each.shipped()))
     stage, copy = job.shipped()
-    spec = NetSpec(config.net, len(dataset.classes), dataset.shape, dataset.normalization)
+    spec = classification.net_spec(config.data.dataset, config.net)
     net = finished_net(folder.stage(stage.place), spec, copy).to(device)
     return net, dataset.shape, dataset.classes, f"{job.method} seed {job.seed}, {stage.name} {copy}"
 

@@ -54,6 +54,11 @@ class LabeledSet:
         return UnlabeledSet(self.ids, self.images)
 
 
+def fingerprint(images: tuple[LabeledSet, LabeledSet]) -> str:
+    """Of a whole data set, train and test."""
+    return " ".join(part.fingerprint for part in images)
+
+
 def _digest(text: str, *tensors: Tensor) -> str:
     digest = hashlib.sha256(text.encode())
     for tensor in tensors:

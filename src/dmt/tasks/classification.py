@@ -59,6 +59,12 @@ class Classification(Task):
         return Confusion(len(self.classes), device)
 
 
+def net_spec(dataset: str, net: str) -> NetSpec:
+    """What a net must fit to work on a data set that is not open."""
+    data = DATASETS[dataset]
+    return NetSpec(net, len(data.classes), data.shape, data.normalization)
+
+
 def split_up(options: DataOptions, images: tuple[LabeledSet, LabeledSet], seed: int) -> tuple[Classification, Audit]:
     """A task, and apart from it the audit that alone knows the truth of its unlabeled images.
 
