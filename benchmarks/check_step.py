@@ -38,7 +38,7 @@ def trajectory(method: str, execution: Execution, steps: int) -> tuple[tuple[str
 
 def augmentation(execution: Execution) -> tuple[float, int]:
     """Share of pixels that differ between compiled and plain augmentation, and the largest difference."""
-    policy = POLICIES[CONFIG.data.augment]
+    policy = POLICIES["paper"]
     images = torch.randint(0, 256, (512, 3, 32, 32), dtype=torch.uint8, device=execution.device)
     compiled = execution.compiled(policy.apply)
     differing, largest = 0.0, 0

@@ -28,7 +28,7 @@ from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
-from dmt.tasks import classification
+from dmt.tasks import opening
 from dmt.tasks.classification import Classification
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
@@ -39,7 +39,7 @@ from dmt.types import Target
 
 CONFIG = presets.get("cifar10-4k").config
 DATA = DATASETS["cifar10"]
-SPEC = classification.net_spec("cifar10", CONFIG.net)
+SPEC = opening.net_spec(CONFIG.data, CONFIG.net)
 
 
 def random_task(labeled: int, unlabeled: int) -> Classification:
@@ -53,7 +53,7 @@ def random_task(labeled: int, unlabeled: int) -> Classification:
 
     few = LabeledSet(names(labeled), images(labeled), torch.randint(0, 10, (labeled,)))
     many = UnlabeledSet(names(unlabeled), images(unlabeled))
-    augment = POLICIES[CONFIG.data.augment]
+    augment = POLICIES["paper"]
     return Classification(DATA.classes, DATA.shape, DATA.normalization, augment, few, many, few, few)
 
 

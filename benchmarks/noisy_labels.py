@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _paired(report: Report) -> list[float]:
-    accuracy = {(job.method, job.seed): job.test_accuracy("raw") for job in report.jobs}
+    accuracy = {(job.method, job.seed): job.test_score("raw") for job in report.jobs}
     return [accuracy["dmt", seed] - accuracy["cl", seed] for method, seed in accuracy if method == "dmt"]
 
 

@@ -80,7 +80,7 @@ def test_score_agrees_with_the_report(run: Path) -> None:
     job = Report.read([run]).jobs[1]
     printed, _ = dmt("score", run, "--method", job.method, "--seed", job.seed)
     row = next(line for line in printed.splitlines() if "accuracy" in line)
-    assert f"{job.test_accuracy('raw'):.2f}" in row
+    assert f"{job.test_score('raw'):.2f}" in row
 
 
 def test_predict_writes_a_row_for_every_image(run: Path, tmp_path: Path) -> None:

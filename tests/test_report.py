@@ -29,8 +29,8 @@ def test_validation_chooses_the_net_and_test_does_not() -> None:
     job = JobResult("digits", "dmt", 1, lines, ("A1", "B1"))
     chosen, copy = job.shipped()
     assert (chosen.name, copy) == ("A1", "ema")  # by fine-grained validation, though B1 tests better
-    assert job.test_accuracy("shipped") == 20
-    assert job.test_accuracy("raw") == pytest.approx((10 + 99) / 2)
+    assert job.test_score("shipped") == 20
+    assert job.test_score("raw") == pytest.approx((10 + 99) / 2)
 
 
 def test_of_equals_the_raw_net_of_the_first_line() -> None:
@@ -60,7 +60,7 @@ def test_of_two_copies_the_finished_one_counts(tiny: dict[str, object], tmp_path
 
 def test_a_score_of_zero_is_a_score() -> None:
     job = JobResult("digits", "dmt", 1, (stage("A1", (0, 0), (0, 0), (0, 0)),), ("A1",))
-    assert job.test_accuracy("raw") == job.test_accuracy("shipped") == 0.0
+    assert job.test_score("raw") == job.test_score("shipped") == 0.0
 
 
 def test_the_papers_number_stands_beside_its_own_row_only() -> None:
@@ -96,5 +96,5 @@ def test_a_run_under_way_can_be_read(tmp_path: Path) -> None:
 def test_gain_is_paired_by_seed(tiny: dict[str, object], tmp_path: Path) -> None:
     report = dmt.fit("digits", out=tmp_path, method=["baseline", "cl"], seed=[1, 2], settings=tiny, watcher=Silent())
     base, cl = ([job for job in report.jobs if job.method == name] for name in ("baseline", "cl"))
-    gains = [b.test_accuracy("shipped") - a.test_accuracy("shipped") for a, b in zip(base, cl, strict=True)]
+    gains = [b.test_score("shipped") - a.test_score("shipped") for a, b in zip(base, cl, strict=True)]
     assert spread(gains) in str(report)

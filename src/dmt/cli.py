@@ -10,15 +10,27 @@ import torch
 import typer
 from rich.console import Console
 
+from dmt import (
+    cli_files,
+    environment,
+    forecast,
+    predict,
+    predict_masks,
+    presets,
+    progress,
+    run,
+    scoring,
+    starting,
+    stopping,
+)
 from dmt import config as configuration
-from dmt import environment, forecast, packing, predict, presets, run, scoring, stopping
 from dmt.config import Config
 from dmt.errors import ConfigError, DmtError, RunError
 from dmt.folder import MANIFEST
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.report import Report
-from dmt.tasks import classification
+from dmt.tasks import opening
 from dmt.version import VERSION
 
 app = typer.Typer(
@@ -35,12 +47,19 @@ app = typer.Typer(
     dmt predict runs/a img1.png folder/ --out pred.csv        use
     """,
 )
+app.add_typer(cli_files.app)
 out = Console(highlight=False, soft_wrap=True)
 
 DataArg = Annotated[str, typer.Argument(metavar="DATA", help="A data set of `dmt list`, e.g. digits, cifar10-4k.")]
 RunArg = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
-NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2 or timm:resnet18.")]
+NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2, timm:resnet18 or smp:unet/resnet34.")]
+StartOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--start", metavar="[A=]START", help="Fresh nets start from: random, timm, wheel or a file; repeatable."
+    ),
+]
 SetOpt = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override an option; repeatable.")]
 ConfigOpt = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Overrides from a TOML file.")]
 DataOpt = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of a data set that is not embedded.")]
@@ -62,7 +81,7 @@ def root(
 @app.command("list")
 def list_(
     what: Annotated[
-        str | None, typer.Argument(help="data, methods, nets or options; all but options if left out.")
+        str | None, typer.Argument(help="data, methods, nets, options or pixel-options; the first three if left out.")
     ] = None,
 ) -> None:
     """What there is: data sets, methods and nets, one line each.
@@ -70,12 +89,14 @@ def list_(
     \b
     dmt list
     dmt list options          every key for --set, with its default on digits
+    dmt list pixel-options    the same for data with masks, with its default on scenes
     """
     sections: dict[str, Callable[[], dict[str, str]]] = {
         "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
         "methods": lambda: {name: method.summary for name, method in catalogue.METHODS.items()},
         "nets": lambda: build.NETS,
         "options": lambda: configuration.described(presets.get("digits").config),
+        "pixel-options": lambda: configuration.described(presets.get("scenes").config),
     }
     if what is not None and what not in sections:
         raise ConfigError(f"dmt list takes {', '.join(sections)}, not '{what}'")
@@ -103,7 +124,7 @@ def plan(
     """
     settings = _config(data, net, set_, config)
     stages = catalogue.plan(method, settings.recipe).stages
-    spec = classification.net_spec(settings.data.dataset, settings.net)
+    spec = opening.net_spec(settings.data, settings.net)
     build.build(spec, seed=0)  # an unknown net is an error here too
     rate = None
     if time:
@@ -128,6 +149,7 @@ def fit(
         str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")
     ] = None,
     net: NetOpt = None,
+    start: StartOpt = None,
     set_: SetOpt = None,
     config: ConfigOpt = None,
     data_folder: DataOpt = Path("data"),
@@ -143,7 +165,9 @@ def fit(
     \b
     dmt fit digits --method dmt --seed 1 --out runs/a
     dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/cmp
+    dmt fit scenes --compare baseline,dmt --out runs/s
     dmt fit cifar10-4k --data ~/data --budget 9m --out runs/c10 --set gamma=5
+    dmt fit voc-1of20 --data ~/VOC --start A=coco.pth --start B=resnet101.pth --out runs/v
     Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to mend, 3 budget spent, 130 Ctrl-C.
     """
     if method is not None and compare is not None:
@@ -156,6 +180,7 @@ def fit(
         method=method or "dmt" if compare is None else [name.strip() for name in compare.split(",")],
         seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
         settings=_settings(net, set_, config),
+        start=starting.parse(start or []),
         data_folder=data_folder,
         device=device,
         fast=fast,
@@ -195,21 +220,33 @@ def score(
 def predict_(
     run_: RunArg,
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE…", help="Image files and folders of images.")],
-    out_: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The CSV to write.")] = Path("pred.csv"),
+    out_: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="PATH", help="The CSV, or the folder of masks.  [default: pred.csv, pred]"),
+    ] = None,
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
     device: DeviceOpt = "auto",
 ) -> None:
-    """Classify images with the net of a run that validation prefers.
+    """Classify or segment images with the net of a run that validation prefers.
 
     \b
     dmt predict runs/a img1.png folder/ --out pred.csv
+    dmt predict runs/s photos/ --out pred/
     The CSV has the columns file, class, probability, and margin: the lead over the second class.
+    The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
     """
-    net, shape, classes, name = scoring.shipped_net(run_, method, seed, environment.pick_device(device))
+    shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device))
     paths = predict.find(images)
-    count = predict.write_csv(predict.predict(net, paths, shape, classes), out_)
-    out.print(f"{count} images classified by {name}; written to {out_}", markup=False)
+    if shipped.spec.pixels:
+        place = out_ or Path("pred")
+        with progress.default() as watcher:
+            count = predict_masks.write(shipped, paths, place, lambda done, of: watcher.busy("predicting", done, of))
+        out.print(f"{count} images segmented by {shipped.name}; masks and overlays in {place}", markup=False)
+        return
+    place = out_ or Path("pred.csv")
+    count = predict.write_csv(predict.predict(shipped.net, paths, shipped.spec.shape, shipped.classes), place)
+    out.print(f"{count} images classified by {shipped.name}; written to {place}", markup=False)
 
 
 @app.command()
@@ -227,44 +264,6 @@ def report(
     if not there:
         raise RunError("no run folder among those named; make one with dmt fit")
     out.print(str(Report.read(there)), markup=False)
-
-
-@app.command()
-def pack(
-    run_: RunArg,
-    part_size: Annotated[str, typer.Option(metavar="12MB", help="The most bytes of a part.")] = "12MB",
-    out_: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go.  [default: RUN-packed]")
-    ] = None,
-    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that its own jobs need no more.")] = False,
-) -> None:
-    """Turn a run, finished or not, into a set of small files that can be carried elsewhere and gone on with.
-
-    \b
-    dmt pack runs/c10 --part-size 12MB
-    dmt pack runs/c10 --lean --out carry/
-    """
-    place = run_.absolute().with_name(f"{run_.absolute().name}-packed") if out_ is None else out_
-    written = packing.pack(run_, place, packing.size(part_size), lean=lean)
-    total = sum(path.stat().st_size for path in written)
-    out.print(f"{len(written)} files, {total / 1e6:.1f} MB in {place}; there: dmt unpack {place.name}", markup=False)
-
-
-@app.command()
-def unpack(
-    packed: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by dmt pack.")],
-    out_: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run's new folder.  [default: its old name]")
-    ] = None,
-) -> None:
-    """Put a packed run together again; repeat its fit command with --out RUN to go on.
-
-    \b
-    dmt unpack c10-packed
-    dmt unpack carry/ --out runs/c10
-    """
-    place = packing.unpack(packed, out_)
-    out.print(f"unpacked to {place}; repeat its fit command with --out {place} to go on", markup=False)
 
 
 def main() -> None:

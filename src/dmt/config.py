@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dmt.data.options import DataOptions
+from dmt.data.segment_options import SegmentOptions
 from dmt.errors import ConfigError, unknown
 from dmt.methods.recipe import Recipe
 from dmt.options import option
@@ -19,9 +20,14 @@ from dmt.options import option
 class Config:
     """Everything that decides a result, apart from the method and the seed."""
 
-    data: DataOptions
+    data: DataOptions | SegmentOptions
     recipe: Recipe
     net: str = option("resnet8-16", "the net, see `dmt list`")
+    net_b: str | None = option(None, "pair: the net of line B, if it shall differ")
+
+    def net_of(self, line: str) -> str:
+        """The net that a line trains."""
+        return self.net_b if line == "B" and self.net_b is not None else self.net
 
 
 def flat(config: Config) -> dict[str, Any]:
@@ -68,7 +74,10 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
         hints = typing.get_type_hints(type(group))
         groups[name] = dataclasses.replace(group, **{key: parse(key, v, hints[key]) for key, v in mine.items()})
     net = parse("net", changes.get("net", config.net), str)
-    return Config(net=net, **groups)
+    net_b = parse("net_b", changes.get("net_b", config.net_b), str | None)
+    if net_b is not None and groups["recipe"].shape != "pair":
+        raise ConfigError("net_b is the second net of a pair; set shape=pair too")
+    return Config(net=net, net_b=net_b, **groups)
 
 
 def from_toml(path: Path) -> dict[str, Any]:
@@ -143,7 +152,7 @@ def _scalar(key: str, value: Any, kind: Any) -> Any:
 
 def _owners(config: Config) -> dict[str, Any]:
     """Which group holds which key. Keys are unique over the groups."""
-    owners: dict[str, Any] = {"net": config}
+    owners: dict[str, Any] = {"net": config, "net_b": config}
     for group in (config.data, config.recipe):
         owners |= {field.name: group for field in dataclasses.fields(group)}
     return owners

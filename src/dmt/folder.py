@@ -5,7 +5,8 @@ runs/a/
   run.json                configuration, jobs (method, seed) and their stages
   sessions.jsonl          versions, hardware, git state and command of every session that worked on it
   splits/seed-1.json      ids of labeled, unlabeled and validation images
-  stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, pseudo.*, journal.jsonl
+  samples/seed-1/         of pixels: eight unlabeled images, for the report
+  stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, pseudo.*, samples/, journal.jsonl
 ```
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from dmt import files
+from dmt import files, starting
 from dmt.errors import RunError
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import Checkpoint
@@ -64,7 +65,7 @@ class Folder:
         """Within, this process alone may write here, and only for one data set and configuration.
 
         Args:
-            head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``threads``.
+            head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``.
 
         Yields:
             The manifest: of a run that was there before, its own, with the threads it began with.
@@ -116,6 +117,13 @@ class Folder:
             if known["config"].get(key) != value:
                 was = known["config"].get(key)
                 raise RunError(f"{self.path} was made with {key}={was}, not {key}={value}; give another --out")
+        for line, start in head["starts"].items():
+            was = known.get("starts", starting.RANDOM)[line]
+            if was["digest"] != start["digest"]:
+                raise RunError(
+                    f"{self.path} was made with line {line} starting from {was['name']}, not {start['name']}; "
+                    f"give another --out"
+                )
         if known["images"] != head["images"]:
             raise RunError(f"{self.path} was made with other images; give the same --data, or another --out")
 
@@ -127,6 +135,13 @@ class Folder:
         if not isinstance(manifest, dict) or not needed <= set(manifest):
             raise RunError(f"{self.path / MANIFEST} is damaged: it lacks what every run has; start in a new folder")
         return manifest
+
+    def starts(self) -> dict[str, dict[str, str]] | None:
+        """What the nets of a run that is there started from."""
+        if not (self.path / MANIFEST).is_file():
+            return None
+        known: dict[str, dict[str, str]] = self.manifest().get("starts", starting.RANDOM)
+        return known
 
     def jobs(self) -> list[Job]:
         return [Job(**job) for job in self.manifest()["jobs"]]

@@ -20,10 +20,11 @@ from dmt.types import Batch, Sizes
 class _MadeUp:
     """The same random images in every step."""
 
-    def __init__(self, size: int, shape: tuple[int, int, int], device: torch.device) -> None:
+    def __init__(self, size: int, spec: NetSpec, device: torch.device) -> None:
         self.size = size
-        truth = torch.zeros(size, dtype=torch.int64, device=device)
-        self._batch = Batch(torch.rand(size, *shape, device=device), truth)
+        sites = spec.shape[1:] if spec.pixels else ()
+        truth = torch.zeros(size, *sites, dtype=torch.int64, device=device)
+        self._batch = Batch(torch.rand(size, *spec.shape, device=device), truth)
 
     def draw(self, step: int) -> None:
         return None
@@ -37,9 +38,9 @@ def passes_per_second(spec: NetSpec, batch: int, execution: Execution, patience:
 
     On a CPU a smaller batch than the real one is timed, since there the rate hardly depends on it.
     """
-    size = batch if execution.on_cuda else min(batch, 64)
+    size = batch if execution.on_cuda else min(batch, 2 if spec.pixels else 64)
     schedule = Schedule(epochs=1, rate=1e-6, rate_ramp="constant", labeled=size)
-    batches = _MadeUp(size, spec.shape, execution.device)
+    batches = _MadeUp(size, spec, execution.device)
     with execution.active():
         return _timed(spec, size, schedule, batches, execution, patience)
 
@@ -50,7 +51,7 @@ def _timed(
     trainer = Trainer([build.build(spec, seed=0)], Supervised(), schedule, batches, 10**6, seed=0, execution=execution)
     trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
     steps, began = 0, _now(execution.device)
-    while steps < 3 or _now(execution.device) - began < patience:
+    while steps < 1 or _now(execution.device) - began < patience:
         trainer.advance(trainer.draw())
         steps += 1
     return steps * size / (_now(execution.device) - began)

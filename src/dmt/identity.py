@@ -3,17 +3,18 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.audit import Audit
+from dmt.data.pixel_audit import PixelAudit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
-from dmt.types import Sizes
 
-FORMAT = 1
+FORMAT = 2
 """Part of every identity: raise it when the same options would train differently."""
 
 
@@ -57,11 +58,16 @@ class Work:
         }
 
 
-def identify(plan: Plan, config: Config, opened: tuple[Task, Audit], seed: int) -> list[Work]:
-    """The plan's stages with their identities: equal options, parents and data give an equal identity."""
+def identify(
+    plan: Plan, config: Config, opened: tuple[Task, Audit | PixelAudit], seed: int, starts: Mapping[str, str]
+) -> list[Work]:
+    """The plan's stages with their identities: equal options, parents and data give an equal identity.
+
+    Args:
+        starts: line -> digest of the parameters that its fresh nets start from.
+    """
     task, audit = opened
-    # counted, not looked up: a folder may hold fewer images than the data set is known for
-    sizes = Sizes(len(task.labeled), len(task.unlabeled), len(audit.everything))
+    sizes = task.sizes(len(audit.everything))
     identities: dict[str, str] = {}
     works = []
     for stage in plan.stages:
@@ -71,10 +77,11 @@ def identify(plan: Plan, config: Config, opened: tuple[Task, Audit], seed: int) 
             "stage": dataclasses.asdict(stage) | {"objective": _options(stage)},
             "parents": [identities[name] for name in stage.parents],
             "labeled": (audit.everything if everything else task.labeled).fingerprint,
-            "unlabeled": None if stage.labels is None else task.unlabeled.fingerprint,
+            "unlabeled": task.unlabeled.fingerprint if stage.objective.unlabeled else None,
             "data": dataclasses.asdict(config.data),
             "classes": task.classes,
-            "net": dataclasses.asdict(task.net_spec(config.net)),
+            "net": dataclasses.asdict(task.net_spec(config.net_of(stage.line))),
+            "start": starts[stage.line] if stage.start is None else None,
             "seed": seed,
         }
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -44,14 +44,24 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
+def _open(path: Path, mode: str) -> Image.Image:
+    """An image upright, gray or color."""
+    try:
+        with Image.open(path) as opened:
+            return ImageOps.exif_transpose(opened).convert(mode)
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        raise DataError(f"{path} cannot be read as an image ({error}); mend or leave it out") from error
+
+
+def read_native(path: Path) -> np.ndarray:
+    """An image as (H, W, 3) uint8, of the size that it has."""
+    return np.array(_open(path, "RGB"), dtype=np.uint8)
+
+
 def read(path: Path, shape: tuple[int, int, int]) -> Tensor:
     """An image as (C, H, W) uint8: upright, gray or color as the net expects, resized to its size."""
     channels, height, width = shape
-    try:
-        with Image.open(path) as opened:
-            image = ImageOps.exif_transpose(opened).convert("L" if channels == 1 else "RGB")
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise DataError(f"{path} cannot be read as an image ({error}); mend or leave it out") from error
+    image = _open(path, "L" if channels == 1 else "RGB")
     if image.size != (width, height):
         image = image.resize((width, height), Image.Resampling.BILINEAR)
     pixels = np.array(image, dtype=np.uint8).reshape(height, width, channels)

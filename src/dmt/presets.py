@@ -1,22 +1,29 @@
 """Presets: Tab. 1 of the paper row by row with its pinned epochs, and our own, marked so."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dmt.config import Config
 from dmt.data.options import DataOptions
+from dmt.data.segment_options import SegmentOptions
 from dmt.errors import unknown
 from dmt.methods.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A named configuration. ``paper`` holds the published test scores by method, where there are any."""
+    """A named configuration.
+
+    Attributes:
+        paper: the published test scores by method, where there are any.
+        start: what fresh nets start from; None if published parameters must be given.
+    """
 
     name: str
     summary: str
     config: Config
     paper: dict[str, float]
+    start: str | None = "random"
 
     @property
     def origin(self) -> str:
@@ -58,6 +65,68 @@ _DIGITS = Recipe(
     ema=0.95,
 )
 
+_PIXELS = Recipe(
+    batch=8,
+    batch_pseudo=7,
+    batch_labeled=1,
+    epochs_oracle=30,
+    epochs_round=4,
+    rate=2e-3,
+    rate_round=1e-3,
+    rate_ramp="poly",
+    mixup=None,
+    gamma=5.0,
+    gamma_ramp=False,
+    per_class=True,
+    shape="pair",
+    ema=None,
+)
+"""What the paper's rows for pixels have in common, with the numbers of PASCAL VOC."""
+
+_CITY = replace(_PIXELS, rate=4e-3, rate_round=4e-3, gamma=3.0, epochs_oracle=60)
+
+_SCENES = replace(
+    _PIXELS,
+    batch=16,
+    batch_pseudo=12,
+    batch_labeled=4,
+    epochs=150,
+    epochs_oracle=20,
+    epochs_round=3,
+    epochs_online=10,
+    rate=0.05,
+    rate_round=0.02,
+    gamma=3.0,
+    share=0.8,
+)
+
+
+def _voc(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
+    data = SegmentOptions("voc", labels, validation=100, crop=(321, 321))
+    name = "voc-sbd" if labels == "train" else f"voc-{labels.replace('/', 'of')}"
+    summary = f"PASCAL VOC 2012 with SBD's masks, {data.labeled:,} labels (row of the paper); needs --data and --start"
+    return Preset(name, summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+
+
+def _cityscapes(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
+    data = SegmentOptions("cityscapes", labels, validation=100, crop=(256, 512))
+    summary = f"Cityscapes at half size, {data.labeled} labels (row of the paper); needs --data and --start"
+    name = f"cityscapes-{labels.replace('/', 'of')}"
+    return Preset(name, summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+
+
+def _voc_small(labels: str, epochs: int) -> Preset:
+    """Ours: steps for minutes on one GPU instead of hours."""
+    data = SegmentOptions("voc-small", labels, validation=100, crop=(256, 256))
+    recipe = replace(
+        _PIXELS, batch=16, batch_pseudo=14, batch_labeled=2, epochs=epochs, epochs_oracle=8, epochs_round=1,
+        rate_round=2e-3, share=0.8,
+    )  # fmt: skip
+    summary = f"PASCAL VOC 2012 at 256 pixels, {data.labeled:,} labels (ours, in minutes); needs --data and --start"
+    config = Config(data, recipe, net="deeplab2:resnet101")
+    return Preset(f"voc-small-{labels.replace('/', 'of')}", summary, config, {}, start=None)
+
+
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -65,6 +134,16 @@ PRESETS: dict[str, Preset] = {
             "digits",
             "scikit-learn's handwritten digits, 8×8 gray, 100 labels, embedded: trains on a CPU in seconds",
             Config(DataOptions("digits", labels=100, validation=200, augment="shift"), _DIGITS, net="resnet8-12"),
+            paper={},
+        ),
+        Preset(
+            "scenes",
+            "scenes of handwritten digits, 64×64 color, 40 labeled masks, embedded: trains on a CPU in a minute",
+            Config(
+                SegmentOptions("scenes", "40", validation=60, crop=(64, 64), scale=(0.75, 1.25), flip=False),
+                _SCENES,
+                net="fcn-16",
+            ),
             paper={},
         ),
         _cifar10(
@@ -81,5 +160,24 @@ PRESETS: dict[str, Preset] = {
         ),
         _cifar10("cifar10-250", 250, _few(250), {}),
         _cifar10("cifar10-40", 40, _few(40), {}),
+        _voc("1/8", replace(_PIXELS, epochs=85, epochs_round=5), {"baseline": 67.37, "dmt": 72.70, "oracle": 74.75}),
+        _voc("1/20", replace(_PIXELS, epochs=134), {"baseline": 62.29, "dmt": 69.92, "oracle": 74.75}),
+        _voc("1/50", replace(_PIXELS, epochs=212, share=0.8), {"baseline": 55.62, "dmt": 67.15, "oracle": 74.75}),
+        _voc("1/106", replace(_PIXELS, epochs=300, share=0.8), {"baseline": 46.66, "dmt": 63.04, "oracle": 74.75}),
+        _voc("train", replace(_PIXELS, epochs=85, epochs_round=5), {"baseline": 72.10, "dmt": 74.85, "oracle": 74.75}),
+        _cityscapes(
+            "1/8",
+            replace(_CITY, epochs=170, epochs_round=10, batch_pseudo=6, batch_labeled=2),
+            {"baseline": 59.65, "dmt": 63.03, "oracle": 68.16},
+        ),
+        _cityscapes(
+            "1/30",
+            replace(_CITY, epochs=330, epochs_round=8, share=0.8),
+            {"baseline": 49.54, "dmt": 54.80, "oracle": 68.16},
+        ),
+        _voc_small("1/8", 24),
+        _voc_small("1/20", 45),
+        _voc_small("1/50", 100),
+        _voc_small("1/106", 200),
     )
 }

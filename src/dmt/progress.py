@@ -36,6 +36,13 @@ class Watcher(ABC):
     def step(self, done: int) -> None:
         """So many steps of the current stage are done."""
 
+    def busy(self, title: str, done: int, of: int) -> None:  # noqa: B027  not every watcher cares
+        """Something other than steps takes a while: so much of it is done."""
+
+    def reading(self, done: int, of: int) -> None:
+        """So many files are read."""
+        self.busy("reading images", done, of)
+
     @abstractmethod
     def note(self, text: str) -> None:
         """Something worth a line."""
@@ -94,6 +101,11 @@ class Bars(Watcher):
         self._bars.update(self._part, completed=done)
         self._steps_done = done
 
+    def busy(self, title: str, done: int, of: int) -> None:
+        if self._bars.tasks[self._part].description != title:
+            self._bars.reset(self._part, total=of, description=title)
+        self._bars.update(self._part, completed=done, total=of)
+
     def note(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
@@ -105,7 +117,7 @@ class Lines(Watcher):
         self._stream, self._every = stream, every
         self._total = self._done = self._fresh = 0.0
         self._title, self._steps, self._steps_done, self._work = "", 0, 0, 0.0
-        self._began = self._said = time.monotonic()
+        self._began = self._said = self._began_busy = time.monotonic()
 
     def begin(self, total: float, done: float) -> None:
         self._total, self._done, self._fresh = total, done, 0.0
@@ -122,6 +134,15 @@ class Lines(Watcher):
             left = (self._total - self._done) * (now - self._began) / max(self._fresh, 1e-9)
             self.note(f"{self._title}: step {done}/{self._steps}, whole run {self._done / self._total:.0%}, "
                       f"ETA {duration(left)}")  # fmt: skip
+            self._said = now
+
+    def busy(self, title: str, done: int, of: int) -> None:
+        if done == 1 or done > of or title != self._title:
+            self._title, self._began_busy = title, time.monotonic()
+        now = time.monotonic()
+        if now - self._said >= self._every:
+            left = (of - done) * (now - self._began_busy) / max(done, 1)
+            self.note(f"{title}: {done:,} of {of:,}, ETA {duration(left)}")
             self._said = now
 
     def note(self, text: str) -> None:

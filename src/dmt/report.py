@@ -36,10 +36,15 @@ class StageResult:
     labels: dict[str, Any] | None
     outcome: dict[str, Any] | None
 
-    def accuracy(self, split: str, copy: str) -> float | None:
-        if self.outcome is None or split not in self.outcome["scores"]:
-            return None
-        return float(self.outcome["scores"][split][copy]["accuracy"])
+    def score(self, split: str, copy: str) -> float | None:
+        """Accuracy of images, mean IoU of pixels; None for what was not measured."""
+        scores = {} if self.outcome is None else self.outcome["scores"].get(split, {})
+        return headline(scores[copy]) if copy in scores else None
+
+    @property
+    def copies(self) -> list[str]:
+        """Which nets the stage kept: raw and maybe ema."""
+        return [] if self.outcome is None else list(self.outcome["scores"]["test"])
 
     def audited(self, key: str) -> float | None:
         audit = None if self.outcome is None else self.outcome["audit"]
@@ -73,16 +78,21 @@ class JobResult:
         finals = [stage for stage in self.stages if stage.name in self.results and stage.outcome is not None]
         if not finals:
             raise RunError(f"{self.method} with seed {self.seed} is not finished; repeat the fit command to finish it")
-        candidates = [(stage, copy) for stage in finals for copy in ("raw", "ema")]
+        candidates = [(stage, copy) for stage in finals for copy in stage.copies]
         return max(candidates, key=lambda each: preference(*each))
 
-    def test_accuracy(self, copy: str) -> float:
-        """Test accuracy of the last stage; of two lines, their mean. ``copy``: raw, ema, or shipped."""
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its lines of nets, ("A",) or ("A", "B")."""
+        return tuple(name[0] for name in self.results)
+
+    def test_score(self, copy: str, lines: Sequence[str] = ("A", "B")) -> float:
+        """Test score of the last stage; of two lines, their mean. ``copy``: raw, ema, or shipped."""
         if copy == "shipped":
             stage, chosen = self.shipped()
-            return _number(stage.accuracy("test", chosen))
-        finals = [stage for stage in self.stages if stage.name in self.results]
-        return statistics.fmean(_number(stage.accuracy("test", copy)) for stage in finals)
+            return _number(stage.score("test", chosen))
+        finals = [stage for stage in self.stages if stage.name in self.results and stage.name[0] in lines]
+        return statistics.fmean(_number(stage.score("test", copy)) for stage in finals) if finals else math.nan
 
 
 @dataclass(frozen=True)
@@ -109,18 +119,23 @@ class Report:
         return "\n".join([self.summary(), *map(_rounds, titles, longer)])
 
     def summary(self) -> str:
-        """One row per data set, options and method: test accuracy as mean ± spread over seeds."""
-        table = _table("test accuracy, %: mean ± standard deviation over seeds", "data", "method", "seeds", "raw",
-                       "EMA", "shipped", "gain", "paper")  # fmt: skip
+        """One row per data set, options and method: test scores as mean ± spread over seeds."""
+        pairs = any(len(job.lines) > 1 for job in self.jobs)
+        lines = ["A", "B"] if pairs else []
+        title = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
+        table = _table(title, "data", "method", "seeds", *lines, "mean of both" if pairs else "raw", "EMA", "shipped",
+                       "gain", "paper")  # fmt: skip
         for jobs in self._groups():
             method = jobs[0].method
             complete = [job for job in jobs if job.finished]
             seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
-            scores = [spread([job.test_accuracy(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
+            scores = [spread([job.test_score("raw", line) for job in complete]) for line in lines]
+            scores += [spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
             gain = _gain(complete, self._baseline(jobs[0]))
             table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, _published(jobs[0]))
         note = (
-            "shipped: raw or EMA net, whichever the validation images prefer; gain: over Baseline with the same seeds."
+            "shipped: of the last nets, the one that the validation images prefer; gain: over Baseline with the same "
+            "seeds" + (", for a pair mean over mean." if pairs else ".")
         )
         return f"{_text(table)}{note}\n{self._legend()}"
 
@@ -148,7 +163,8 @@ class Report:
 
 
 def spread(values: Sequence[float]) -> str:
-    """``mean ± standard deviation``; the mean alone for one value."""
+    """``mean ± standard deviation``; the mean alone for one value; a dash where there is none."""
+    values = [value for value in values if not math.isnan(value)]
     if not values:
         return "–"
     mean = f"{statistics.fmean(values):.2f}"
@@ -162,11 +178,19 @@ def _published(job: JobResult) -> str:
 
 
 def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
-    before = {job.seed: job.test_accuracy("shipped") for job in base if job.finished}
-    gains = [job.test_accuracy("shipped") - before[job.seed] for job in jobs if job.seed in before]
+    """Over the Baseline of the same seed: shipped net over shipped net or, with pairs, line by line in the mean."""
+    before = {job.seed: job for job in base if job.finished}
+    gains = [_difference(job, before[job.seed]) for job in jobs if job.seed in before]
     if not gains or jobs[0].method == "baseline":
         return "–"
     return ("+" if statistics.fmean(gains) >= 0 else "") + spread(gains)
+
+
+def _difference(job: JobResult, base: JobResult) -> float:
+    if len(base.lines) == 1 and len(job.lines) == 1:
+        return job.test_score("shipped") - base.test_score("shipped")
+    common = [line for line in job.lines if line in base.lines]
+    return job.test_score("raw", common) - base.test_score("raw", common)
 
 
 def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
@@ -184,8 +208,8 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
 
         table.add_row(
             name,
-            mean(lambda stage: stage.accuracy("test", "raw"), ".2f"),
-            mean(lambda stage: stage.accuracy("test", "ema"), ".2f"),
+            mean(lambda stage: stage.score("test", "raw"), ".2f"),
+            mean(lambda stage: stage.score("test", "ema"), ".2f"),
             mean(_kept, ".0%"),
             mean(_least_kept, ".0%"),
             mean(lambda stage: stage.audited("error_kept"), ".2f"),
@@ -238,17 +262,28 @@ def _number(value: float | None) -> float:
 
 
 def preference(stage: StageResult, copy: str) -> float:
-    """How much the validation images like a net; fine-grained, since 200 images leave many ties otherwise."""
+    """How much the validation images like a net.
+
+    Pixels by mean IoU; images by fine-grained accuracy, since 200 of them leave many ties otherwise.
+    """
     assert stage.outcome is not None
     scores = stage.outcome["scores"].get("validation")
-    return float("-inf") if scores is None else float(scores[copy]["fine_grained"])
+    if scores is None:
+        return float("-inf")
+    return headline(scores[copy]) if "mean_iou" in scores[copy] else float(scores[copy]["fine_grained"])
+
+
+def headline(score: dict[str, Any]) -> float:
+    """The number a score is known by: mean IoU of pixels, accuracy of images."""
+    value = score.get("mean_iou", score["accuracy"])
+    return math.nan if value is None else float(value)
 
 
 def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> str:
     """Named rows of percentages as a text table."""
     table = _table(title, "", *columns)
     for name, values in rows.items():
-        table.add_row(name, *(f"{value:.2f}" for value in values))
+        table.add_row(name, *("–" if math.isnan(value) else f"{value:.2f}" for value in values))
     return _text(table)
 
 

@@ -1,20 +1,20 @@
 """Finished runs brought back to life: their nets, measured or ready for use."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from dmt import config as configuration
-from dmt import presets, report
+from dmt import presets, progress, report
 from dmt.config import Config
-from dmt.data import sets
-from dmt.data.datasets import DATASETS
 from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
+from dmt.models.build import NetSpec
 from dmt.report import JobResult
-from dmt.tasks import classification
+from dmt.tasks import opening
 from dmt.training import inference
 from dmt.training.checkpoint import finished_net
 
@@ -42,9 +42,10 @@ class Finished:
     def __init__(self, path: Path, data_folder: Path, device: torch.device, notify: Callable[[str], None]) -> None:
         self._folder, self._device = Folder(path), device
         self.config = configuration_of(self._folder)
-        dataset = DATASETS[self.config.data.dataset]
-        self.classes, self._images = dataset.classes, dataset.read(data_folder, notify)
-        if sets.fingerprint(self._images) != self._folder.manifest()["images"]:
+        self.classes = opening.classes(self.config.data)
+        with progress.default() as watcher:
+            self._data = opening.read(self.config.data, data_folder, notify, watcher.reading)
+        if self._data.fingerprint != self._folder.manifest()["images"]:
             raise RunError(f"{path} was made with other images than those in {data_folder}; give the same --data")
         self._jobs = list(report.Report.read([path]).jobs)
 
@@ -55,7 +56,7 @@ class Finished:
         """Scores of the last stages, by (stage, raw or ema), computed now."""
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
-        task, _ = classification.split_up(self.config.data, self._images, job.seed)
+        task, _ = self._data.split(job.seed)
         images = task.test if on == "test" else task.validation
         if not len(images):
             raise ConfigError(f"the run has no {on} images; use --on test")
@@ -63,40 +64,68 @@ class Finished:
             raise ConfigError("the Oracle was trained on the validation images; use --on test")
         scores = {}
         for stage in job.stages:
-            for copy in ("raw", "ema") if stage.name in job.results else ():
-                net = finished_net(self._folder.stage(stage.place), task.net_spec(self.config.net), copy).to(
-                    self._device
-                )
+            for copy in stage.copies if stage.name in job.results else ():
+                spec = task.net_spec(self.config.net_of(stage.name[0]))
+                net = finished_net(self._folder.stage(stage.place), spec, copy).to(self._device)
                 scores[stage.name, copy] = inference.score(net, task, images, self._device)
         return scores
 
 
-def shipped_net(
-    path: Path, method: str | None, seed: int | None, device: torch.device
-) -> tuple[nn.Module, tuple[int, int, int], tuple[str, ...], str]:
-    """The net that validation prefers, with its input shape, its classes and a name for people."""
+@dataclass(frozen=True)
+class Shipped:
+    """A run's net, ready for use.
+
+    Attributes:
+        net: in eval mode, on the device.
+        spec: what it takes: images of one shape, or of any if it labels pixels.
+        classes: their names.
+        palette: their colors, of pixels.
+        name: for people.
+    """
+
+    net: nn.Module
+    spec: NetSpec
+    classes: tuple[str, ...]
+    palette: tuple[tuple[int, int, int], ...]
+    name: str
+
+
+def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.device) -> Shipped:
+    """The net that validation prefers."""
     folder = Folder(path)
     config = configuration_of(folder)
-    dataset = DATASETS[config.data.dataset]
     jobs = [job for job in choose(list(report.Report.read([path]).jobs), method, seed) if job.finished]
     if not jobs:
         raise RunError(f"nothing in {path} is finished; repeat the fit command to finish it")
     job = max(jobs, key=lambda each: report.preference(*each.shipped()))
     stage, copy = job.shipped()
-    spec = classification.net_spec(config.data.dataset, config.net)
+    spec = opening.net_spec(config.data, config.net_of(stage.name[0]))
     net = finished_net(folder.stage(stage.place), spec, copy).to(device)
-    return net, dataset.shape, dataset.classes, f"{job.method} seed {job.seed}, {stage.name} {copy}"
+    name = f"{job.method} seed {job.seed}, {stage.name} {copy}"
+    return Shipped(net, spec, opening.classes(config.data), opening.palette(config.data), name)
 
 
 def table(finished: Finished, job: JobResult, on: str) -> str:
-    """Accuracy, fine-grained accuracy and a row per class, for the raw and the EMA net."""
+    """The scores of the last nets, and a row per class: recall of images, IoU of pixels."""
     scores = finished.score(job, on)
     columns = [f"{stage} {copy}" for stage, copy in scores]
-    rows = {
-        "accuracy": [score.accuracy for score in scores.values()],
-        "fine-grained": [score.fine_grained for score in scores.values()],
-    }
+    first = next(iter(scores.values()))
+    if first.iou is None:
+        rows = {
+            "accuracy": [score.accuracy for score in scores.values()],
+            "fine-grained": [score.fine_grained for score in scores.values()],
+        }
+        title = f"{job.method}, seed {job.seed}, on {first.count:,} {on} images, %"
+        per_class = [score.per_class for score in scores.values()]
+    else:
+        rows = {
+            "mean IoU": [score.mean_iou or 0.0 for score in scores.values()],
+            "pixel accuracy": [score.accuracy for score in scores.values()],
+        }
+        title = f"{job.method}, seed {job.seed}, on {first.count:,} {on} pixels, %; of each class its IoU"
+        per_class = [score.iou or [] for score in scores.values()]
     for number, name in enumerate(finished.classes):
-        rows[f"class {name}"] = [score.per_class[number] for score in scores.values()]
-    count = next(iter(scores.values())).count
-    return report.grid(f"{job.method}, seed {job.seed}, on {count:,} {on} images, %", columns, rows)
+        rows[f"class {name}"] = [values[number] for values in per_class]
+    text = report.grid(title, columns, rows)
+    missing = ", ".join(finished.classes[label] for label in first.absent or ())
+    return f"{text}absent from these images, and left out of the mean: {missing}\n" if missing else text

@@ -11,7 +11,7 @@ from dmt.tasks.base import Task
 
 def compiles(execution: Execution) -> None:
     """See that steps can be compiled here, if they shall be."""
-    if not execution.fast:
+    if not (execution.fast and execution.compiles):
         return
     try:
         execution.compiled(lambda x: x * 2 + 1)(torch.ones(2, device=execution.device))
@@ -24,7 +24,8 @@ def fits(task: Task, name: str) -> None:
     """Push two images through augmentation and net, so that a misfit is told before anything is written."""
     schedule = Schedule(epochs=1, rate=1.0, rate_ramp="constant", labeled=2)
     batches = task.batches(task.labeled, None, schedule, 0, Execution(torch.device("cpu")))
-    images = batches.make(batches.draw(0)).images
+    batch = batches.make(batches.draw(0))
+    images, expected = batch.images, (2, len(task.classes), *batch.truth.shape[1:])
     net = build.build(task.net_spec(name), seed=0).eval()
     try:
         with torch.no_grad():
@@ -32,5 +33,7 @@ def fits(task: Task, name: str) -> None:
     except (RuntimeError, AssertionError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(f"net '{name}' does not take images of {tuple(images.shape[1:])}: {reason}") from error
-    if output.shape != (2, len(task.classes)):
-        raise ConfigError(f"net '{name}' gives {tuple(output.shape)} for 2 images, not a score for each class")
+    if output.shape != expected:
+        raise ConfigError(
+            f"net '{name}' gives {tuple(output.shape)} for 2 images, not {expected}, a score for each class"
+        )

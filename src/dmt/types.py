@@ -58,3 +58,4 @@ class Sizes:
     labeled: int
     unlabeled: int
     everything: int
+    pixels: bool = False  # then every unlabeled image teaches in every round, by those of its pixels that are kept

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.data.augment import POLICIES
@@ -28,7 +29,7 @@ def test_any_step_can_be_asked_for() -> None:
     assert Order(50, 7, 3, "x")(0).tolist() != ahead[0]
 
 
-def labeled_set(count: int) -> LabeledSet:
+def labeled_set(count: int) -> LabeledSet[Tensor]:
     images = torch.arange(count, dtype=torch.uint8).view(-1, 1, 1, 1).expand(count, 1, 2, 2).contiguous()
     return LabeledSet(tuple(map(str, range(count))), images, torch.arange(count))
 

@@ -67,3 +67,30 @@ def test_torchvision_can_be_ensured_twice() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["torchvision", "True"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pixels", "says"),
+    [("wrn-28-2", True, "labels images, this task labels pixels; use deeplab2:ENCODER"),
+     ("timm:resnet18", True, "labels images"), ("fcn-16", False, "labels pixels, this task labels images; use wrn-D-K"),
+     ("deeplab2:resnet18", False, "labels pixels"), ("smp:unet/resnet18", False, "labels pixels"),
+     ("fcn16", True, "did you mean 'fcn-16'"), ("fcn-0", True, "width"),
+     ("deeplab2:resnet19", True, "did you mean 'resnet18'"), ("deeplab3:resnet18", True, "did you mean 'deeplab2")],
+)  # fmt: skip
+def test_a_net_must_label_what_the_task_labels(name: str, pixels: bool, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        build(NetSpec(name, 10, (3, 32, 32), COLOR, pixels), seed=1)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["deeplab2:resnet10t", "fcn-4", "smp:unet/resnet18"])
+def test_nets_for_pixels_depend_on_the_seed_alone(name: str) -> None:
+    spec = NetSpec(name, 4, (3, 32, 32), COLOR, pixels=True)
+    first, again, other = (build(spec, seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
+
+
+def test_the_tiny_net_for_pixels_takes_the_normalization_of_the_data() -> None:
+    net = build(NetSpec("fcn-4", 4, (3, 32, 32), COLOR, pixels=True), seed=1)
+    torch.testing.assert_close(net.mean.flatten(), torch.tensor(COLOR.mean))

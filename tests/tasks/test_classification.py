@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from dmt.data.datasets import DATASETS
 from dmt.data.options import DataOptions
@@ -13,11 +14,11 @@ OPTIONS = DataOptions("digits", labels=100, validation=200, augment="shift")
 
 
 @pytest.fixture(scope="module")
-def images() -> tuple[LabeledSet, LabeledSet]:
+def images() -> tuple[LabeledSet[Tensor], LabeledSet[Tensor]]:
     return DATASETS["digits"].read(Path("nowhere"), print)
 
 
-def test_splits_have_the_sizes_that_plans_count_with(images: tuple[LabeledSet, LabeledSet]) -> None:
+def test_splits_have_the_sizes_that_plans_count_with(images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]]) -> None:
     task, audit = classification.split_up(OPTIONS, images, seed=1)
     sizes = OPTIONS.sizes
     assert (len(task.labeled), len(task.unlabeled), len(audit.everything)) == (
@@ -29,15 +30,23 @@ def test_splits_have_the_sizes_that_plans_count_with(images: tuple[LabeledSet, L
     assert len(set().union(*parts)) == sum(map(len, parts)) == 1797
 
 
-def test_views_are_all_images_in_order(images: tuple[LabeledSet, LabeledSet]) -> None:
+def test_views_are_all_images_in_order(images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]]) -> None:
     task, _ = classification.split_up(OPTIONS, images, seed=1)
-    parts = list(task.views(task.unlabeled, torch.device("cpu"), size=300))
-    assert [len(view) for _, view in parts] == [300, 300, 300, 197]
-    whole = torch.cat([view for _, view in parts])
-    torch.testing.assert_close(whole, task.unlabeled.images / 255)
+    views = list(task.views(task.unlabeled, torch.device("cpu")))
+    assert [len(view.images) for view in views] == [500, 500, 97]
+    assert torch.cat([view.positions for view in views]).tolist() == list(range(1097))
+    torch.testing.assert_close(torch.cat([view.images for view in views]), task.unlabeled.images / 255)
+    assert all(view.truth is None for view in views)
 
 
-def test_images_of_another_shape_are_refused(images: tuple[LabeledSet, LabeledSet]) -> None:
+def test_views_of_labeled_images_bring_their_truth(images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]]) -> None:
+    task, _ = classification.split_up(OPTIONS, images, seed=1)
+    (view,) = task.views(task.test, torch.device("cpu"))
+    assert view.truth is not None
+    assert torch.equal(view.truth, task.test.labels)
+
+
+def test_images_of_another_shape_are_refused(images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]]) -> None:
     train, test = images
     wrong = LabeledSet(train.ids, train.images.repeat(1, 3, 1, 1), train.labels)
     with pytest.raises(DataError, match="right folder"):

@@ -29,16 +29,8 @@ def task() -> Classification:
 
 
 def label(task: Classification, fraction: float = 0.4, per_class: bool = False, noise: float = 0.0) -> Store:
-    return labeler.label(
-        Brightness().train(),
-        task,
-        CPU,
-        fraction=fraction,
-        per_class=per_class,
-        noise=noise,
-        seed=1,
-        provenance={"by": "A0"},
-    )
+    wish = labeler.Wish(fraction, per_class, noise, seed=1, provenance={"by": "A0"})
+    return labeler.label(Brightness().train(), task, CPU, wish)
 
 
 def test_keeps_the_most_confident_of_all(task: Classification) -> None:
@@ -46,7 +38,7 @@ def test_keeps_the_most_confident_of_all(task: Classification) -> None:
     expected = Brightness().eval()(task.unlabeled.images / 255).softmax(1).max(1)
     assert torch.equal(store.target.labels, expected.indices)
     torch.testing.assert_close(store.target.confidence, expected.values)
-    positions, kept = store.kept()
+    positions, kept = store.taken()
     assert len(positions) == 439  # floor(0.4 · 1097 + 0.5)
     assert kept.confidence.min() >= store.target.confidence[~store.selected].max()
     coverage = store.coverage(10)

@@ -19,6 +19,7 @@ class Execution:
 
     device: torch.device
     fast: bool = False
+    compiles: bool = True  # large nets gain little from compiling, and take minutes of it: they are recorded only
 
     @property
     def on_cuda(self) -> bool:
@@ -45,7 +46,7 @@ class Execution:
 
     def compiled(self, code: Code) -> Code:
         """``code``, compiled for fixed shapes if this execution is fast."""
-        if not self.fast:
+        if not (self.fast and self.compiles):
             return code
         import torch._dynamo as dynamo  # slow to import, and plain execution does not need it
 

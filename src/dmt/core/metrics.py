@@ -45,6 +45,24 @@ class Confusion:
         hits, totals = self.matrix.diagonal().tolist(), self.matrix.sum(1).tolist()
         return [_percent(hit, total) for hit, total in zip(hits, totals, strict=True)]
 
+    def iou(self) -> list[float]:
+        """Intersection over union of each class in percent; NaN for a class without truth."""
+        hits, totals = self.matrix.diagonal().tolist(), self.matrix.sum(1).tolist()
+        predicted = self.matrix.sum(0).tolist()
+        unions = [
+            total + guess - hit if total else 0 for hit, total, guess in zip(hits, totals, predicted, strict=True)
+        ]
+        return [_percent(hit, union) for hit, union in zip(hits, unions, strict=True)]
+
+    def mean_iou(self) -> float:
+        """Mean of `iou` over the classes that truth holds; a class it lacks is left out, not counted as 0."""
+        present = [value for value in self.iou() if value == value]
+        return sum(present) / len(present) if present else float("nan")
+
+    def absent(self) -> list[int]:
+        """Classes without truth."""
+        return [label for label, total in enumerate(self.matrix.sum(1).tolist()) if not total]
+
 
 def _percent(part: float, whole: int) -> float:
     return 100.0 * part / whole if whole else float("nan")

@@ -16,7 +16,7 @@ class Schedule:
         labeled: labeled images in each step.
         pseudo: pseudo-labeled images in each step.
         momentum, weight_decay: of SGD; the decay is on every parameter.
-        ema: decay of the slow copy.
+        ema: decay of the slow copy; None for no copy.
     """
 
     epochs: int
@@ -26,7 +26,7 @@ class Schedule:
     pseudo: int = 0
     momentum: float = 0.9
     weight_decay: float = 5e-4
-    ema: float = 0.999
+    ema: float | None = 0.999
 
     @property
     def batch(self) -> int:

@@ -16,7 +16,7 @@ class Audit:
         everything: all training images with their truth, for the Oracle alone.
     """
 
-    def __init__(self, truth: Tensor, everything: LabeledSet) -> None:
+    def __init__(self, truth: Tensor, everything: LabeledSet[Tensor]) -> None:
         self._truth = truth  # (N,) int64, in the order of the unlabeled set
         self.everything = everything
 

@@ -59,31 +59,32 @@ class ImageBatches:
         augment: the policy for both.
         seed: of the stage.
         execution: where the batches are needed, and whether to compile their making.
-        pseudo: unlabeled images and their stored target, if the stage has one.
+        pseudo: unlabeled images, and their stored target if the stage has one.
         view: the key under which a batch holds the unlabeled images.
     """
 
     def __init__(
         self,
-        labeled: LabeledSet,
+        labeled: LabeledSet[Tensor],
         sizes: tuple[int, int],
         augment: Augment,
         seed: int,
         execution: Execution,
-        pseudo: tuple[Tensor, Target] | None = None,
+        pseudo: tuple[Tensor, Target | None] | None = None,
         view: str = "train",
     ) -> None:
         device = execution.device
         self._images, self._truth = labeled.images.to(device), labeled.labels.to(device)
         self._augment, self._seed, self._device, self._view = augment, seed, device, view
         self._order = Order(len(labeled), sizes[0], seed, "labeled order")
-        self._pseudo: tuple[Tensor, Target] | None = None
+        self._pseudo: tuple[Tensor, Target | None] | None = None
         self.size = sum(sizes) if pseudo is not None else sizes[0]
         # gathering stays outside: its shapes depend on the number of images, the rest only on the size of a step
         self._changed = execution.compiled(_changed)
         if pseudo is not None:
             images, target = pseudo
-            self._pseudo = images.to(device), Target(target.labels.to(device), target.confidence.to(device))
+            moved = None if target is None else Target(target.labels.to(device), target.confidence.to(device))
+            self._pseudo = images.to(device), moved
             self._pseudo_order = Order(len(images), sizes[1], seed, "pseudo order")
 
     def draw(self, step: int) -> Drawn:
@@ -107,7 +108,7 @@ class ImageBatches:
             images=images[count:],
             truth=truth,
             views={self._view: images[:count]},
-            pseudo=Target(target.labels[drawn.pseudo], target.confidence[drawn.pseudo]),
+            pseudo=None if target is None else Target(target.labels[drawn.pseudo], target.confidence[drawn.pseudo]),
         )
 
 

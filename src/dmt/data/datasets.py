@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import Tensor
+
 from dmt.data import cifar, embedded
 from dmt.data.sets import LabeledSet
 from dmt.types import Normalization
@@ -28,14 +30,14 @@ class DataSet:
     test: int
     shape: tuple[int, int, int]
     normalization: Normalization
-    read: Callable[[Path, Notify], tuple[LabeledSet, LabeledSet]]
+    read: Callable[[Path, Notify], tuple[LabeledSet[Tensor], LabeledSet[Tensor]]]
 
 
-def _read_digits(folder: Path, notify: Notify) -> tuple[LabeledSet, LabeledSet]:
+def _read_digits(folder: Path, notify: Notify) -> tuple[LabeledSet[Tensor], LabeledSet[Tensor]]:
     return embedded.digits()
 
 
-def _read_cifar10(folder: Path, notify: Notify) -> tuple[LabeledSet, LabeledSet]:
+def _read_cifar10(folder: Path, notify: Notify) -> tuple[LabeledSet[Tensor], LabeledSet[Tensor]]:
     raw = cifar.open_or_download(folder, notify)
     train = tuple(f"train-{n:05d}" for n in range(len(raw.train_labels)))
     test = tuple(f"test-{n:05d}" for n in range(len(raw.test_labels)))

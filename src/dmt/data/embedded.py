@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dmt.data import splits
 from dmt.data.sets import LabeledSet
@@ -10,7 +11,7 @@ TEST = 400
 """Images held out for testing, the same for every seed; scikit-learn's copy has no test part of its own."""
 
 
-def digits() -> tuple[LabeledSet, LabeledSet]:
+def digits() -> tuple[LabeledSet[Tensor], LabeledSet[Tensor]]:
     """(train, test), images (N, 1, 8, 8) uint8."""
     from sklearn.datasets import load_digits  # slow to import, and only this data set needs it
 

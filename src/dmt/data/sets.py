@@ -3,22 +3,28 @@
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from dmt.data.ragged import Ragged
+
+Planes = TypeVar("Planes", Tensor, Ragged)
+"""How the images of a set are held: stacked if they have one size, ragged if they have many."""
+
 
 @dataclass(frozen=True)
-class UnlabeledSet:
+class UnlabeledSet(Generic[Planes]):
     """Images without truth.
 
     Attributes:
         ids: a name for each image, stable between machines.
-        images: (N, C, H, W) uint8.
+        images: (N, C, H, W) uint8, or ragged.
     """
 
     ids: tuple[str, ...]
-    images: Tensor
+    images: Planes
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -28,14 +34,18 @@ class UnlabeledSet:
         """A hash of every bit."""
         return _digest("\n".join(self.ids), self.images)
 
+    def take(self, positions: Tensor) -> "UnlabeledSet[Planes]":
+        """The images at these positions, in this order."""
+        return UnlabeledSet(tuple(self.ids[position] for position in positions.tolist()), self.images[positions])
+
 
 @dataclass(frozen=True)
-class LabeledSet:
-    """Images with truth: ``labels`` is (N, *S) int64."""
+class LabeledSet(Generic[Planes]):
+    """Images with truth: ``labels`` is (N,) int64, or one ragged plane an image, 255 where a pixel has no label."""
 
     ids: tuple[str, ...]
-    images: Tensor
-    labels: Tensor
+    images: Planes
+    labels: Planes
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -45,24 +55,27 @@ class LabeledSet:
         """A hash of every bit."""
         return _digest("\n".join(self.ids), self.images, self.labels)
 
-    def take(self, positions: Tensor) -> "LabeledSet":
+    def take(self, positions: Tensor) -> "LabeledSet[Planes]":
         """The samples at these positions, in this order."""
         ids = tuple(self.ids[position] for position in positions.tolist())
         return LabeledSet(ids, self.images[positions], self.labels[positions])
 
-    def without_truth(self) -> UnlabeledSet:
+    def without_truth(self) -> UnlabeledSet[Planes]:
         return UnlabeledSet(self.ids, self.images)
 
 
-def fingerprint(images: tuple[LabeledSet, LabeledSet]) -> str:
+def fingerprint(images: tuple[LabeledSet[Any], LabeledSet[Any]]) -> str:
     """Of a whole data set, train and test."""
     return " ".join(part.fingerprint for part in images)
 
 
-def _digest(text: str, *tensors: Tensor) -> str:
+def _digest(text: str, *planes: Tensor | Ragged) -> str:
     digest = hashlib.sha256(text.encode())
-    for tensor in tensors:
-        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+    for each in planes:
+        if isinstance(each, Ragged):
+            digest.update("\n".join(each.digests).encode())
+            continue
+        digest.update(f"{each.dtype}{tuple(each.shape)}".encode())
         # 0-d and empty tensors have bytes too, and reshape makes a view of them where it can
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(each.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

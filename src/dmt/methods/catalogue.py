@@ -4,23 +4,27 @@
 |-----------|-----------------|--------------------|-----------------|
 | baseline  | alone           | –                  | –               |
 | oracle    | alone           | –                  | –               |
+| online    | alone, twice    | itself, this step  | uniform         |
 | cl        | chain, restart  | the net before     | uniform         |
+| cbst      | chain, fine-tune| its earlier self   | uniform         |
 | dst       | chain, fine-tune| its earlier self   | dynamic         |
 | dmt       | chain, restart  | the net before     | dynamic, γ ramp |
 | dmt-naive | as dmt          | as dmt             | naive           |
 | dmt-flip  | as dmt          | as dmt             | flip            |
 
-With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain.
+With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain, and Baseline
+trains both nets on all labels, so that a pair is compared with a pair.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dmt.core.schedule import Schedule
 from dmt.errors import unknown
-from dmt.methods.plan import Labels, Plan, Share, Stage
+from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe
+from dmt.objectives.itself import Online
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
 
@@ -43,13 +47,24 @@ def plan(method: str, recipe: Recipe) -> Plan:
 
 
 def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -> Plan:
-    """One stage, taught by labels only."""
-    stage = _supervised("A", recipe, truth=truth)
-    return Plan((stage,), (stage.name,))
+    """Labels only: one stage, or one for each net of a pair."""
+    lines: tuple[Line, ...] = ("A", "B") if recipe.shape == "pair" and truth == "labeled" else ("A",)
+    stages = tuple(_supervised(line, recipe, truth=truth) for line in lines)
+    return Plan(stages, tuple(stage.name for stage in stages))
 
 
-def chain(recipe: Recipe, weighting: str, *, restart: bool) -> Plan:
+def online(recipe: Recipe) -> Plan:
+    """A Baseline, then one long stage in which the net learns from its own present labels."""
+    first = _supervised("A", recipe)
+    sizes = {"labeled": recipe.batch_labeled, "pseudo": recipe.batch_pseudo}
+    schedule = _schedule(recipe, recipe.epochs_online, recipe.rate_round, **sizes)
+    second = Stage("A1", "A", 1, Online(recipe.threshold), schedule, start=first.name)
+    return Plan((first, second), (second.name,))
+
+
+def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = False) -> Plan:
     """Algorithm 1: each net labels for the next, which starts afresh or goes on from it."""
+    recipe = replace(recipe, per_class=True) if per_class else recipe
     stages = [_supervised("A", recipe)]
     for number, fraction in enumerate(recipe.fractions, start=1):
         teacher = stages[-1].name
@@ -79,14 +94,14 @@ def _mutual(weighting: str) -> Callable[[Recipe], Plan]:
 
 
 def _supervised(
-    line: str, recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled", share: Share | None = None
+    line: Line, recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled", share: Share | None = None
 ) -> Stage:
     epochs = recipe.epochs_oracle if truth == "everything" else recipe.epochs
     schedule = _schedule(recipe, epochs, recipe.rate, labeled=recipe.batch)
     return Stage(f"{line}0", line, 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
 
 
-def _round(line: str, number: int, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
+def _round(line: Line, number: int, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
     # γ belongs to the weighting: under uniform it would only split the identity of equal stages
     dynamic = weighting != "uniform"
     objective = Stored(
@@ -103,8 +118,8 @@ def _round(line: str, number: int, recipe: Recipe, weighting: str, labels: Label
 
 
 def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, pseudo: int = 0) -> Schedule:
-    shared = {"momentum": recipe.momentum, "weight_decay": recipe.weight_decay, "ema": recipe.ema}
-    return Schedule(epochs, rate, recipe.rate_ramp, labeled, pseudo, **shared)
+    steering = (recipe.momentum, recipe.weight_decay, recipe.ema)
+    return Schedule(epochs, rate, recipe.rate_ramp, labeled, pseudo, *steering)
 
 
 def _labels(recipe: Recipe, by: str, fraction: float) -> Labels:
@@ -117,8 +132,12 @@ METHODS: dict[str, Method] = {
         Method("baseline", "Baseline", "labels only", alone),
         Method("oracle", "Oracle", "every training image with its true label: the ceiling",
                lambda recipe: alone(recipe, "everything")),
+        Method("online", "Online ST", "a Baseline goes on, learning from its own labels of each step where it is sure",
+               online),
         Method("cl", "CL", "Curriculum Labeling: each net labels for a fresh one, every label counts alike",
                lambda recipe: chain(recipe, "uniform", restart=True)),
+        Method("cbst", "CBST", "Class-Balanced Self-Training: one net, fine-tuned on its surest labels of each class",
+               lambda recipe: chain(recipe, "uniform", restart=False, per_class=True)),
         Method("dst", "DST", "Dynamic Self-Training: one net, fine-tuned round by round on its own labels",
                lambda recipe: chain(recipe, "dynamic", restart=False)),
         Method("dmt", "DMT", "Dynamic Mutual Training: a label counts less where teacher and student disagree",

@@ -11,6 +11,7 @@ from dmt.objectives.base import Objective
 from dmt.types import Sizes
 
 Copy = Literal["raw", "ema"]
+Line = Literal["A", "B"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Stage:
     """
 
     name: str
-    line: str
+    line: Line
     round: int
     objective: Objective
     schedule: Schedule
@@ -69,20 +70,22 @@ class Stage:
     def steps_per_epoch(self, sizes: Sizes) -> int:
         """⌈n/B⌉: a short last batch is filled from the next permutation, so that every step has one shape."""
         if self.labels is not None:
-            kept = selection.quota(self.labels.fraction, sizes.unlabeled)
+            kept = sizes.unlabeled if sizes.pixels else selection.quota(self.labels.fraction, sizes.unlabeled)
             if not kept:
                 raise ConfigError(
                     f"{self.name} would keep none of {sizes.unlabeled} pseudo labels; "
                     f"a fraction of {self.labels.fraction:g} is too small"
                 )
             return self._pass(kept)
+        if self.objective.unlabeled:
+            return self._pass(sizes.unlabeled)
         count = sizes.everything if self.truth == "everything" else sizes.labeled
         if self.share is not None:
             count = len(range(*self.share.slice(count).indices(count)))
         return self._pass(count)
 
     def _pass(self, count: int) -> int:
-        size = self.schedule.labeled if self.labels is None else self.schedule.pseudo
+        size = self.schedule.pseudo if self.objective.unlabeled else self.schedule.labeled
         return -(-count // size)
 
     def steps(self, sizes: Sizes) -> int:
@@ -90,7 +93,7 @@ class Stage:
         return self.schedule.epochs * self.steps_per_epoch(sizes)
 
     def steps_over(self, kept: int) -> int:
-        """How many steps it takes with this many pseudo labels; kept per class they may differ from the plan's."""
+        """How many steps it takes over so many pseudo-labeled images; per class there may be more than planned."""
         return self.schedule.epochs * self._pass(kept)
 
     @property

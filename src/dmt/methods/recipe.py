@@ -19,6 +19,8 @@ class Recipe:
     epochs: int = option(1060, "Baseline: passes over the labels")
     epochs_oracle: int = option(300, "Oracle: passes over all training images")
     epochs_round: int = option(750, "each round: passes over its pseudo-labeled set")
+    epochs_online: int = option(20, "Online ST: passes over the unlabeled images")
+    threshold: float = option(0.9, "Online ST: sites of this confidence or less teach nothing")
     rate: float = option(0.2, "learning rate of Baseline and Oracle")
     rate_round: float = option(0.1, "learning rate of a round")
     rate_ramp: str = option("cosine", "how the learning rate falls: cosine, poly or constant")
@@ -32,7 +34,7 @@ class Recipe:
     per_class: bool = option(False, "rank pseudo labels within each class instead of over all")
     shape: Literal["chain", "pair"] = option("chain", "DMT's plan: a chain of fresh nets, or a pair fine-tuned in turn")
     share: float | None = option(None, "pair: share of the labels each first net sees (0.5 to 1), or none")
-    ema: float = option(0.999, "decay of the slow copy kept beside every net")
+    ema: float | None = option(0.999, "decay of the slow copy kept beside every net, or none for no copy")
     labeler: Copy = option("raw", "which copy of a net labels for the next: raw or ema")
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
     pseudo_noise: float = option(0.0, "stress test: share of kept pseudo labels replaced by a wrong class")
@@ -41,14 +43,23 @@ class Recipe:
         """Refuse values that no training could mean."""
         if self.rate_ramp not in ramps.RATES:
             raise unknown("rate_ramp", self.rate_ramp, ramps.RATES)
-        for key in ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round"):
+        for key in (
+            "batch",
+            "batch_pseudo",
+            "batch_labeled",
+            "epochs",
+            "epochs_oracle",
+            "epochs_round",
+            "epochs_online",
+        ):
             require(key, getattr(self, key), getattr(self, key) >= 1, "at least 1")
         for key in ("rate", "rate_round"):
             require(key, getattr(self, key), getattr(self, key) > 0, "greater than 0")
         for key in ("gamma", "gamma2", "weight_decay"):
             require(key, getattr(self, key), (getattr(self, key) or 0) >= 0, "at least 0")
-        for key in ("momentum", "ema", "pseudo_noise"):
-            require(key, getattr(self, key), 0 <= getattr(self, key) < 1, "at least 0 and below 1")
+        for key in ("momentum", "ema", "pseudo_noise", "threshold"):
+            require(key, getattr(self, key), 0 <= (getattr(self, key) or 0) < 1, "at least 0 and below 1")
+        require("labeler", self.labeler, self.labeler == "raw" or self.ema is not None, "raw when ema is none")
         require("mixup", self.mixup, self.mixup is None or self.mixup > 0, "greater than 0, or none")
         require("share", self.share, self.share is None or 0.5 < self.share < 1, "between 0.5 and 1, or none")
         require("share", self.share, self.share is None or self.shape == "pair", "none unless shape is pair")

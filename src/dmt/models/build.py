@@ -1,4 +1,4 @@
-"""Nets by name: ``wrn-28-2``, ``resnet8-16``, ``timm:resnet18``."""
+"""Nets by name: ``wrn-28-2`` or ``timm:resnet18`` for images, ``deeplab2:resnet101`` or ``fcn-16`` for pixels."""
 
 import re
 from dataclasses import dataclass
@@ -8,26 +8,41 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import torchvision_pair
+from dmt.models import deeplab, smp_nets, torchvision_pair
+from dmt.models.fcn import SmallFCN
 from dmt.models.small_resnet import SmallResNet
 from dmt.models.wide_resnet import WideResNet
 from dmt.types import Normalization
 
-NETS: dict[str, str] = {
+IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
     "timm:NAME": "any classifier of timm, e.g. timm:resnet18 (pip install 'dmt-vision[timm]')",
 }
+PIXEL_NETS: dict[str, str] = {
+    "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101 (pip install 'dmt-vision[timm]')",
+    "deeplab2x2:ENCODER": "the same with two of the four branches, as in the paper's code",
+    "fcn-W": "a tiny net, W wide, that labels pixels on a CPU, e.g. fcn-16",
+    "smp:ARCH/ENCODER": "a net of segmentation-models-pytorch, e.g. smp:unet/resnet34 (pip install 'dmt-vision[smp]')",
+}
+NETS: dict[str, str] = IMAGE_NETS | PIXEL_NETS
+_EXAMPLES = {
+    False: ["wrn-28-2", "resnet8-16", "timm:resnet18"],
+    True: ["deeplab2:resnet101", "fcn-16", "smp:unet/resnet34"],
+}
+_IMAGE = re.compile(r"timm:.*|wrn-\d+-\d+|resnet8-\d+")
+_PIXEL = re.compile(r"deeplab2:.*|deeplab2x2:.*|smp:.*|fcn-\d+")
 
 
 @dataclass(frozen=True)
 class NetSpec:
-    """What a net must fit: its images, its classes, and how its input is normalized."""
+    """What a net must fit: its images, its classes, how its input is normalized, and what gets a label."""
 
     name: str
     classes: int
     shape: tuple[int, int, int]  # (C, H, W)
     normalization: Normalization
+    pixels: bool = False  # logits (N, C, H, W), not (N, C)
 
 
 class Normalized(nn.Module):
@@ -48,40 +63,94 @@ class Normalized(nn.Module):
 
 def build(spec: NetSpec, seed: int) -> Normalized:
     """A fresh net whose parameters depend on the seed alone; the caller's random state is left as it was."""
+    _check_name(spec)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return Normalized(_body(spec), spec.normalization)
+        return _pixel_net(spec) if spec.pixels else Normalized(_image_body(spec), spec.normalization)
 
 
-def _body(spec: NetSpec) -> nn.Module:
+def usual_normalization(body: nn.Module) -> Normalization | None:
+    """What published parameters of this net were trained with; None for nets that nobody publishes."""
+    config: dict[str, Any] = getattr(body, "pretrained_cfg", {})
+    if not {"mean", "std"} <= config.keys():
+        return None
+    return Normalization(tuple(config["mean"]), tuple(config["std"]))
+
+
+def for_channels(normalization: Normalization, channels: int) -> Normalization:
+    """The same for another number of channels: each gets the mean over those there were."""
+    if len(normalization.mean) == channels:
+        return normalization
+    mean, std = (sum(values) / len(values) for values in (normalization.mean, normalization.std))
+    return Normalization((mean,) * channels, (std,) * channels)
+
+
+def require_timm(net: str) -> None:
+    """Make ``import timm`` work, or say how to install it."""
+    try:
+        torchvision_pair.ensure()
+        import timm  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"net '{net}' needs timm: pip install 'dmt-vision[timm]'") from error
+
+
+def timm_net(name: str, shape: tuple[int, int, int], **options: Any) -> nn.Module:
+    """A whole net of timm for images of a shape; the options are those of ``timm.create_model``."""
+    import timm
+
+    if not timm.is_model(name):
+        raise unknown("timm net", name, timm.list_models())
+    channels, height, width = shape
+    net: nn.Module
+    try:
+        # nets with position embeddings must know the image size; convolutional ones refuse the option
+        net = timm.create_model(name, img_size=(height, width), in_chans=channels, **options)
+    except TypeError:
+        net = timm.create_model(name, in_chans=channels, **options)
+    return net
+
+
+def _check_name(spec: NetSpec) -> None:
+    """The name must exist, and be one for what the task labels."""
+    fitting, other = (_PIXEL, _IMAGE) if spec.pixels else (_IMAGE, _PIXEL)
+    nets = PIXEL_NETS if spec.pixels else IMAGE_NETS
+    if other.fullmatch(spec.name):
+        needs, labels = ("pixels", "images") if spec.pixels else ("images", "pixels")
+        raise ConfigError(f"net '{spec.name}' labels {labels}, this task labels {needs}; use {', '.join(nets)}")
+    if not fitting.fullmatch(spec.name):
+        raise unknown("net", spec.name, [*nets, *_EXAMPLES[spec.pixels]])
+
+
+def _pixel_net(spec: NetSpec) -> Normalized:
+    kind, _, name = spec.name.partition(":")
+    channels = spec.shape[0]
+    body: nn.Module
+    if kind == "smp":
+        body = smp_nets.build(name, spec.classes, channels)
+    elif kind.startswith("deeplab2"):
+        require_timm(spec.name)
+        body = deeplab.build(name, spec.classes, channels, branches=2 if kind == "deeplab2x2" else 4)
+    else:
+        body = SmallFCN(_width(spec.name), spec.classes, channels)
+    return Normalized(body, for_channels(usual_normalization(body) or spec.normalization, channels))
+
+
+def _image_body(spec: NetSpec) -> nn.Module:
     channels = spec.shape[0]
     if spec.name.startswith("timm:"):
-        return _timm(spec.name.removeprefix("timm:"), spec)
+        require_timm(spec.name)
+        return timm_net(spec.name.removeprefix("timm:"), spec.shape, num_classes=spec.classes)
     if match := re.fullmatch(r"wrn-(\d+)-(\d+)", spec.name):
         depth, width = map(int, match.groups())
         if depth < 10 or (depth - 4) % 6 or width < 1:
             raise ConfigError(f"net '{spec.name}': the depth must be 6n + 4 (10, 16, 22, 28, …), the width 1 or more")
         return WideResNet(depth, width, spec.classes, channels)
-    if match := re.fullmatch(r"resnet8-(\d+)", spec.name):
-        if int(match[1]) < 1:
-            raise ConfigError(f"net '{spec.name}': the width must be 1 or more")
-        return SmallResNet(int(match[1]), spec.classes, channels)
-    raise unknown("net", spec.name, [*NETS, "wrn-28-2", "resnet8-16", "timm:resnet18"])
+    return SmallResNet(_width(spec.name), spec.classes, channels)
 
 
-def _timm(name: str, spec: NetSpec) -> nn.Module:
-    try:
-        torchvision_pair.ensure()
-        import timm
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"net 'timm:{name}' needs timm: pip install 'dmt-vision[timm]'") from error
-    if not timm.is_model(name):
-        raise unknown("timm net", name, timm.list_models())
-    channels, height, width = spec.shape
-    options: dict[str, Any] = {"num_classes": spec.classes, "in_chans": channels}
-    try:
-        # nets with position embeddings must know the image size; convolutional ones refuse the option
-        net: nn.Module = timm.create_model(name, img_size=(height, width), **options)
-    except TypeError:
-        net = timm.create_model(name, **options)
-    return net
+def _width(name: str) -> int:
+    """W of resnet8-W or fcn-W."""
+    width = int(name.rpartition("-")[2])
+    if width < 1:
+        raise ConfigError(f"net '{name}': the width must be 1 or more")
+    return width

@@ -1,1 +1,1 @@
-"""What one step descends, filed by who teaches: `truth` (labels), `stored` (pseudo labels of an earlier stage)."""
+"""What one step descends, by who teaches: `truth` (labels), `stored` (an earlier stage), `itself` (the net, now)."""

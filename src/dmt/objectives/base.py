@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -11,6 +11,9 @@ from torch import Tensor
 
 from dmt.core import streams
 from dmt.types import Batch
+
+TRAIN = "train"
+"""The view of unlabeled images that is augmented like the labeled ones."""
 
 
 class Net(Protocol):
@@ -55,6 +58,9 @@ class Objective(ABC):
     What changes from step to step is drawn first, as a tree of tensors, and handed to `loss`. So `loss` is the same
     tensor code in every step, and a step can be compiled or recorded as a CUDA graph.
     """
+
+    unlabeled: ClassVar[bool]
+    """Whether a step takes unlabeled images."""
 
     @property
     @abstractmethod

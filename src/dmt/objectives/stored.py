@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,11 +10,8 @@ from torch import Tensor
 from dmt.core import losses, mixing, ramps, trees, weighting
 from dmt.core.mixing import Mix
 from dmt.core.weighting import Opinion
-from dmt.objectives.base import Loss, Net, Objective, Progress
+from dmt.objectives.base import TRAIN, Loss, Net, Objective, Progress
 from dmt.types import Batch, Target
-
-TRAIN = "train"
-"""The view of unlabeled images that is augmented like the labeled ones."""
 
 PEEK = 1.0 / 3.0
 """A forward without gradient costs about a third of forward and backward."""
@@ -35,6 +32,8 @@ class Stored(Objective):
         mixup: α of λ ~ Beta(α, α), λ ← max(λ, 1 − λ); None for no mixup.
         double_statistics: let the weight pass update BatchNorm's running statistics too, as the reference did.
     """
+
+    unlabeled: ClassVar[bool] = True
 
     weighting: str
     gamma: float

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -18,6 +19,8 @@ class Supervised(Objective):
     Attributes:
         mixup: α of λ ~ Beta(α, α), as drawn (without the maximum that the rounds take); None for no mixup.
     """
+
+    unlabeled: ClassVar[bool] = False
 
     mixup: float | None = None
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from dmt.core.metrics import Confusion
 from dmt.core.schedule import Schedule
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.models.build import NetSpec
-from dmt.types import Batch, Target
+from dmt.types import Batch, Sizes
 
 
 class Batches(Protocol):
@@ -30,14 +30,30 @@ class Batches(Protocol):
         """The batch of what was drawn."""
 
 
+class View(NamedTuple):
+    """Some images of a set, as a net sees them outside of training."""
+
+    positions: Tensor  # (n,) int64, on the host: which images of the set these are
+    images: Tensor  # (n, C, H, W) in [0, 1], on the device
+    truth: Tensor | None  # (n, *S) int64, IGNORE where there is none; None if the set has no truth
+
+
 class Task(ABC):
     """Data ready for training: classes, four splits, and how they become batches. It knows no method."""
 
+    pixels: ClassVar[bool]
+    """Whether every pixel gets a label, or every image."""
+
     classes: tuple[str, ...]
-    labeled: LabeledSet
-    unlabeled: UnlabeledSet
-    validation: LabeledSet
-    test: LabeledSet
+    labeled: LabeledSet[Any]
+    unlabeled: UnlabeledSet[Any]
+    validation: LabeledSet[Any]
+    test: LabeledSet[Any]
+
+    @property
+    def colors(self) -> tuple[tuple[int, int, int], ...]:
+        """(red, green, blue) of the classes, where pixels are shown."""
+        return ()
 
     @abstractmethod
     def net_spec(self, name: str) -> NetSpec:
@@ -45,21 +61,22 @@ class Task(ABC):
 
     @abstractmethod
     def batches(
-        self,
-        labeled: LabeledSet,
-        pseudo: tuple[Tensor, Target] | None,
-        schedule: Schedule,
-        seed: int,
-        execution: Execution,
+        self, labeled: LabeledSet[Any], pseudo: Any | None, schedule: Schedule, seed: int, execution: Execution
     ) -> Batches:
-        """Training batches of labeled images and, if given, of the unlabeled ones at these positions."""
+        """Training batches of labeled images and, if the schedule asks for them, of unlabeled ones.
+
+        Args:
+            pseudo: stored labels as this task's store gives them, or None: then unlabeled images come without.
+        """
 
     @abstractmethod
-    def views(
-        self, images: UnlabeledSet | LabeledSet, device: torch.device, size: int
-    ) -> Iterator[tuple[slice, Tensor]]:
-        """All images for inference, in order: where they stand, and (n, C, H, W) in [0, 1] on the device."""
+    def views(self, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Iterator[View]:
+        """All images for inference, each once."""
 
-    @abstractmethod
     def meter(self, device: torch.device) -> Confusion:
         """A fresh score keeper."""
+        return Confusion(len(self.classes), device)
+
+    def sizes(self, everything: int) -> Sizes:
+        """Counted, not looked up: a folder may hold fewer images than its data set is known for."""
+        return Sizes(len(self.labeled), len(self.unlabeled), everything, self.pixels)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from dmt.core.execution import Execution
-from dmt.core.metrics import Confusion
 from dmt.core.schedule import Schedule
 from dmt.data import augment, batches, splits
 from dmt.data.audit import Audit
@@ -16,56 +16,61 @@ from dmt.data.options import DataOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.errors import DataError
 from dmt.models.build import NetSpec
-from dmt.tasks.base import Batches, Task
+from dmt.tasks.base import Batches, Task, View
 from dmt.types import Normalization, Target
+
+VIEWED = 500
+"""Images per forward outside of training."""
 
 
 @dataclass(frozen=True)
 class Classification(Task):
     """Small images of one size, held in memory as uint8."""
 
+    pixels: ClassVar[bool] = False
+
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
     normalization: Normalization
     augment: augment.Augment
-    labeled: LabeledSet
-    unlabeled: UnlabeledSet
-    validation: LabeledSet
-    test: LabeledSet
+    labeled: LabeledSet[Tensor]
+    unlabeled: UnlabeledSet[Tensor]
+    validation: LabeledSet[Tensor]
+    test: LabeledSet[Tensor]
 
     def net_spec(self, name: str) -> NetSpec:
         return NetSpec(name, len(self.classes), self.shape, self.normalization)
 
     def batches(
         self,
-        labeled: LabeledSet,
+        labeled: LabeledSet[Tensor],
         pseudo: tuple[Tensor, Target] | None,
         schedule: Schedule,
         seed: int,
         execution: Execution,
     ) -> Batches:
-        taken = None if pseudo is None else (self.unlabeled.images[pseudo[0]], pseudo[1])
+        taken: tuple[Tensor, Target | None] | None = None
+        if schedule.pseudo:
+            taken = (self.unlabeled.images, None) if pseudo is None else (self.unlabeled.images[pseudo[0]], pseudo[1])
         sizes = (schedule.labeled, schedule.pseudo)
         return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
 
-    def views(
-        self, images: UnlabeledSet | LabeledSet, device: torch.device, size: int
-    ) -> Iterator[tuple[slice, Tensor]]:
-        for start in range(0, len(images), size):
-            part = slice(start, min(start + size, len(images)))
-            yield part, batches.scale(images.images[part].to(device))
-
-    def meter(self, device: torch.device) -> Confusion:
-        return Confusion(len(self.classes), device)
+    def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
+        for start in range(0, len(images), VIEWED):
+            positions = torch.arange(start, min(start + VIEWED, len(images)))
+            truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
+            yield View(positions, batches.scale(images.images[positions].to(device)), truth)
 
 
-def net_spec(dataset: str, net: str) -> NetSpec:
+def net_spec(options: DataOptions, net: str) -> NetSpec:
     """What a net must fit to work on a data set that is not open."""
-    data = DATASETS[dataset]
+    data = DATASETS[options.dataset]
     return NetSpec(net, len(data.classes), data.shape, data.normalization)
 
 
-def split_up(options: DataOptions, images: tuple[LabeledSet, LabeledSet], seed: int) -> tuple[Classification, Audit]:
+def split_up(
+    options: DataOptions, images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]], seed: int
+) -> tuple[Classification, Audit]:
     """A task, and apart from it the audit that alone knows the truth of its unlabeled images.
 
     Args:

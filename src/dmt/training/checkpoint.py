@@ -1,6 +1,7 @@
 """A stage's state on disk. ``state.json`` names the folder that is valid; it changes only when that is complete."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,8 @@ class Checkpoint:
         """Write a new folder, then point to it, then drop the one before."""
         done = trainer.step >= trainer.steps
         place = self.folder / f"step-{trainer.step:07d}{'' if done else '-unfinished'}"
-        for number, (net, slow) in enumerate(zip(trainer.nets, trainer.slow, strict=True)):
-            files.write_tensors(place / _name("net", number), net.state_dict())
-            files.write_tensors(place / _name("ema", number), slow.net.state_dict())
+        for kind, number, net in _nets(trainer):
+            files.write_tensors(place / _name(kind, number), net.state_dict())
         if not done:
             files.write_tensors(place / "optimizer.safetensors", trainer.momentum())
         state = {"done": done, "step": trainer.step, "steps": trainer.steps, "device": trainer.device.type}
@@ -55,9 +55,8 @@ class Checkpoint:
         if state is None:
             return None
         place = self.folder / state["checkpoint"]
-        for number, (net, slow) in enumerate(zip(trainer.nets, trainer.slow, strict=True)):
-            _load(net, place / _name("net", number))
-            _load(slow.net, place / _name("ema", number))
+        for kind, number, net in _nets(trainer):
+            _load(net, place / _name(kind, number))
         if not state["done"]:
             trainer.set_momentum(files.read_tensors(place / "optimizer.safetensors"))
         trainer.step = state["step"]
@@ -81,6 +80,14 @@ def finished_net(folder: Path, spec: NetSpec, copy: str) -> nn.Module:
     net = build.build(spec, seed=0)
     Checkpoint(folder).load_net(net, copy)
     return net.eval()
+
+
+def _nets(trainer: Trainer) -> Iterator[tuple[str, int, nn.Module]]:
+    """Every net and every slow copy, with its kind and number."""
+    for number, net in enumerate(trainer.nets):
+        yield "net", number, net
+    for number, slow in enumerate(trainer.slow):
+        yield "ema", number, slow.net
 
 
 def _name(kind: str, number: int) -> str:

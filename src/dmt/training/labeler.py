@@ -1,43 +1,91 @@
 """A finished net labels all unlabeled images, and the most confident labels are kept."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dmt.core import selection, streams
+from dmt.core import codes, selection, streams
 from dmt.tasks.base import Task
 from dmt.training import inference
+from dmt.training.pixel_store import PixelStore, PixelWriter
 from dmt.training.store import Store
 from dmt.types import Target
 
 
-def label(
-    net: nn.Module,
-    task: Task,
-    device: torch.device,
-    *,
-    fraction: float,
-    per_class: bool,
-    noise: float,
-    seed: int,
-    provenance: dict[str, Any],
-) -> Store:
-    """Pseudo labels of the whole unlabeled set by one net.
+@dataclass(frozen=True)
+class Wish:
+    """Which labels to keep.
 
-    Args:
-        net: the teacher, on the device.
+    Attributes:
         fraction: α, the share to keep.
         per_class: rank within each predicted class.
         noise: share of kept labels to falsify, for stress tests.
         seed: of the stage that will learn from them; only the noise depends on it.
         provenance: who labels, in which round: stored beside the labels.
     """
+
+    fraction: float
+    per_class: bool = False
+    noise: float = 0.0
+    seed: int = 0
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+class Watch(Protocol):
+    """Looks on while pixels are labeled. Nothing comes back from it."""
+
+    def see(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None: ...
+
+
+def label(net: nn.Module, task: Task, device: torch.device, wish: Wish) -> Store:
+    """Pseudo labels of the whole unlabeled set by one net on the device: a label for each image."""
     target = inference.label(net, task, task.unlabeled, device)
-    selected = _choose(target, len(task.classes), fraction, per_class=per_class)
-    if noise:
-        target = _corrupt(target, selected, len(task.classes), noise, seed)
-    return Store(target, selected, provenance)
+    selected = _choose(target, len(task.classes), wish.fraction, per_class=wish.per_class)
+    if wish.noise:
+        target = _corrupt(target, selected, len(task.classes), wish.noise, wish.seed)
+    return Store(target, selected, wish.provenance)
+
+
+def label_pixels(
+    net: nn.Module,
+    task: Task,
+    device: torch.device,
+    writer: PixelWriter,
+    watch: Watch | None = None,
+    tell: Callable[[int, int], None] | None = None,
+) -> None:
+    """A label for each pixel, written as it comes: memory does not depend on the number of images.
+
+    Args:
+        net: the teacher, on the device.
+        writer: takes the labels; the caller finishes it.
+        watch: sees every label, for the audit.
+        tell: hears how many images are done.
+    """
+    sizes, done = task.unlabeled.images.sizes, 0
+    for view, output in inference.logits(net, task, task.unlabeled, device):
+        labels, found = codes.confident(output)  # (n, H, W), padding included
+        if watch is not None:
+            watch.see(view.positions, labels, found)
+        plain_labels = labels.to(torch.uint8).cpu().numpy()
+        # int16 crosses the bus at half the bytes; adding the offset back in uint16 is exact
+        plain_codes = codes.pack(found).cpu().numpy().view(np.uint16) ^ np.uint16(codes.OFFSET)
+        for row, position in enumerate(view.positions.tolist()):
+            height, width = sizes[position]
+            writer.add(position, plain_labels[row, :height, :width], plain_codes[row, :height, :width])
+        done += len(view.positions)
+        if tell is not None:
+            tell(done, len(sizes))
+
+
+def load(task: Task, folder: Path) -> Store | PixelStore:
+    """The stored labels of a stage."""
+    return PixelStore.load(folder) if task.pixels else Store.load(folder)
 
 
 def _choose(target: Target, classes: int, fraction: float, *, per_class: bool) -> Tensor:

@@ -25,7 +25,22 @@ class Store:
     selected: Tensor
     provenance: dict[str, Any]
 
-    def kept(self) -> tuple[Tensor, Target]:
+    @property
+    def kept(self) -> int:
+        """How many labels were kept."""
+        return int(self.selected.sum())
+
+    @property
+    def of(self) -> int:
+        """How many there were."""
+        return len(self.selected)
+
+    @property
+    def images(self) -> int:
+        """Images that a pass goes over."""
+        return self.kept
+
+    def taken(self) -> tuple[Tensor, Target]:
         """Positions of the kept images, and their target."""
         positions = self.selected.nonzero().squeeze(1)
         return positions, Target(self.target.labels[positions], self.target.confidence[positions])

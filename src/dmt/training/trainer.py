@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
     batch: Any  # which images, and their augmentation
     objective: Any  # what the objective drew
     rate: Tensor  # 0-d, the learning rate
-    stride: Tensor  # 0-d, how far the slow copies move
+    stride: Tensor | None  # 0-d, how far the slow copies move
 
 
 class Trainer:
@@ -54,7 +54,7 @@ class Trainer:
 
     Attributes:
         nets: the nets in training, on the device.
-        slow: their slow copies.
+        slow: their slow copies; empty if the schedule wants none.
         step: steps done so far; ``steps`` when finished.
         parts: names of the numbers that `advance` returns.
     """
@@ -71,7 +71,7 @@ class Trainer:
     ) -> None:
         layout = torch.channels_last if execution.on_cuda else torch.contiguous_format
         self.nets = [net.to(execution.device, memory_format=layout).train() for net in nets]  # type: ignore[call-overload]
-        self.slow = [SlowCopy(net, schedule.ema) for net in self.nets]
+        self.slow = [] if schedule.ema is None else [SlowCopy(net, schedule.ema) for net in self.nets]
         self.objective, self.schedule, self.execution = objective, schedule, execution
         self.step, self.steps, self._seed = 0, steps, seed
         self.parts: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Trainer:
             batch=self._batches.draw(self.step),
             objective=self.objective.draw(progress, self._batches.size, self.device),
             rate=trees.send(self.schedule.rate_at(progress.fraction), self.device),
-            stride=trees.send(self.slow[0].stride(self.step), self.device),
+            stride=trees.send(self.slow[0].stride(self.step), self.device) if self.slow else None,
         )
 
     def advance(self, inputs: Inputs) -> Tensor:
@@ -132,8 +132,9 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = inputs.rate
         self.optimizer.step()
-        for slow in self.slow:
-            slow.update(inputs.stride)
+        if inputs.stride is not None:
+            for slow in self.slow:
+                slow.update(inputs.stride)
         numbers = {"loss": loss.total.detach(), "rate": inputs.rate, **loss.parts}
         self.parts = tuple(numbers)
         return torch.stack(list(numbers.values()))

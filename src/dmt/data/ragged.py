@@ -1,0 +1,115 @@
+"""Images of any size in one flat buffer: a step can gather crops from all of them at once, on any device."""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Tell = Callable[[int, int], None]  # (done, of)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Planes of different sizes, one after the other.
+
+    Pixel (row, column) of image i is ``pixels[starts[i] + row * widths[i] + column]``. Taking some of the images
+    shares the buffer.
+
+    Attributes:
+        pixels: (P, C) uint8 for color images, (P,) for masks and other planes.
+        starts, heights, widths: (N,) int64.
+        digests: a hash of each image's bits.
+    """
+
+    pixels: Tensor
+    starts: Tensor
+    heights: Tensor
+    widths: Tensor
+    digests: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, positions: Tensor) -> "Ragged":
+        """The images at these positions, in this order; pixels are shared, not copied."""
+        digests = tuple(self.digests[position] for position in positions.tolist())
+        return Ragged(self.pixels, self.starts[positions], self.heights[positions], self.widths[positions], digests)
+
+    def image(self, position: int) -> Tensor:
+        """One image, a view of (H, W) or (H, W, C)."""
+        start, height, width = (int(each[position]) for each in (self.starts, self.heights, self.widths))
+        return self.pixels[start : start + height * width].view(height, width, *self.pixels.shape[1:])
+
+    def packed(self) -> "Ragged":
+        """The same images in a buffer that holds no others."""
+        counts = self.heights * self.widths
+        if int(counts.sum()) == len(self.pixels) and bool((self.starts.diff() == counts[:-1]).all()):
+            return self
+        parts = [self.image(position).flatten(0, 1) for position in range(len(self))]
+        pixels = torch.cat(parts) if parts else self.pixels[:0]
+        return Ragged(pixels, counts.cumsum(0) - counts, self.heights, self.widths, self.digests)
+
+    def to(self, device: torch.device) -> "Ragged":
+        """On another device, without the images of the buffer that are not in use."""
+        here = self.packed()
+        pixels, starts, heights, widths = (
+            each.to(device) for each in (here.pixels, here.starts, here.heights, here.widths)
+        )
+        return Ragged(pixels, starts, heights, widths, here.digests)
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """(height, width) of every image."""
+        return list(zip(self.heights.tolist(), self.widths.tolist(), strict=True))
+
+
+def fill(
+    sizes: Sequence[tuple[int, int]],
+    read: Callable[[int], np.ndarray],
+    channels: int | None = 3,
+    dtype: torch.dtype = torch.uint8,
+    tell: Tell | None = None,
+) -> Ragged:
+    """Read images in parallel, straight into one buffer.
+
+    Args:
+        sizes: (height, width) of every image, as file headers give them.
+        read: position -> (H, W, C) or, without channels, (H, W).
+        channels: None for masks and other planes.
+        tell: hears how many are done.
+    """
+    heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
+    counts = heights * widths
+    starts = counts.cumsum(0) - counts
+    shape = (int(counts.sum()),) if channels is None else (int(counts.sum()), channels)
+    pixels = torch.empty(shape, dtype=dtype)
+    room = pixels.numpy()
+
+    def place(position: int) -> str:
+        plane = read(position)
+        if plane.shape[:2] != tuple(sizes[position]):
+            raise ValueError(f"image {position} has {plane.shape[:2]}, not {sizes[position]} pixels")
+        start = int(starts[position])
+        part = room[start : start + int(counts[position])]
+        part[:] = plane.reshape(part.shape)
+        return hashlib.sha256(f"{plane.shape}".encode() + part.tobytes()).hexdigest()[:32]
+
+    digests = []
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders let go of the interpreter
+        for done, digest in enumerate(pool.map(place, range(len(sizes))), start=1):
+            digests.append(digest)
+            if tell is not None:
+                tell(done, len(sizes))
+    return Ragged(pixels, starts, heights, widths, tuple(digests))
+
+
+def stack(planes: Sequence[np.ndarray]) -> Ragged:
+    """Planes that are in memory already."""
+    channels = planes[0].shape[2] if planes and planes[0].ndim == 3 else None
+    dtype = torch.from_numpy(planes[0]).dtype if planes else torch.uint8
+    return fill([plane.shape[:2] for plane in planes], planes.__getitem__, channels, dtype)

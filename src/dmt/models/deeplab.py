@@ -1,0 +1,71 @@
+"""DeepLab-v2 on an encoder of timm: features at one eighth of the image, and parallel dilated convolutions on them.
+
+A ResNet keeps its stride up to layer2; after that dilation replaces it: the first block of layer3 has dilation 1
+and the rest 2, the first block of layer4 has 2 and the rest 4. So 321 pixels give 41 features.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmt.errors import ConfigError, unknown
+
+OUTPUT_STRIDE = 8
+DILATIONS = (6, 12, 18, 24)
+
+
+class DilatedSum(nn.Module):
+    """Parallel 3×3 convolutions from features to classes, one for each dilation, summed."""
+
+    def __init__(self, width: int, classes: int, dilations: tuple[int, ...]) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(
+            nn.Conv2d(width, classes, 3, padding=dilation, dilation=dilation) for dilation in dilations
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        return torch.stack([branch(features) for branch in self.branches]).sum(0)
+
+
+class DeepLab(nn.Module):
+    """An encoder that gives a list of feature maps, the last of which counts; a head; bilinear upsampling.
+
+    Head and upsampling run in float32 under autocast too: coarser logits would make many confidences equal, and
+    pseudo labels are ranked by confidence.
+    """
+
+    def __init__(self, encoder: nn.Module, width: int, classes: int, branches: int = 4) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = DilatedSum(width, classes, DILATIONS[:branches])
+        self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) to logits (N, classes, H, W)."""
+        features = self.encoder(images)[-1]  # (N, width, ⌈H / 8⌉, ⌈W / 8⌉)
+        with torch.autocast(images.device.type, enabled=False):
+            logits = self.head(features.float())
+            return F.interpolate(logits, size=images.shape[-2:], mode="bilinear", align_corners=True)
+
+
+def build(name: str, classes: int, channels: int, branches: int) -> DeepLab:
+    """A DeepLab on the timm encoder of that name, random parameters; timm must be there."""
+    import timm
+
+    if not timm.is_model(name):
+        raise unknown("timm encoder", name, timm.list_models())
+    refusal = ConfigError(
+        f"timm's '{name}' cannot give features at stride {OUTPUT_STRIDE}; choose an encoder that dilates, "
+        "such as resnet50, resnet101, tf_efficientnet_lite0 or regnety_016"
+    )
+    try:
+        encoder: Any = timm.create_model(
+            name, features_only=True, out_indices=(-1,), output_stride=OUTPUT_STRIDE, in_chans=channels
+        )
+    except (TypeError, ValueError, AssertionError, NotImplementedError, RuntimeError) as error:
+        raise refusal from error
+    if encoder.feature_info.reduction()[-1] != OUTPUT_STRIDE:  # some encoders take the option and ignore it
+        raise refusal
+    return DeepLab(encoder, encoder.feature_info.channels()[-1], classes, branches)

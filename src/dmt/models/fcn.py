@@ -1,0 +1,51 @@
+"""A tiny fully convolutional net that labels the pixels of small images on a CPU."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Layer(nn.Sequential):
+    """3×3 convolution, BatchNorm, ReLU."""
+
+    def __init__(self, width_in: int, width: int, stride: int = 1, dilation: int = 1) -> None:
+        super().__init__(
+            nn.Conv2d(width_in, width, 3, stride, padding=dilation, dilation=dilation, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(inplace=True),
+        )
+
+
+class SmallFCN(nn.Module):
+    """Down to a quarter in two strides, a residual middle of growing dilation, and up again along two skips.
+
+    Widths are w, 2w, 4w at full, half and quarter size. The middle sees 69 pixels, more than a small object; logits
+    come from full-size features, so that thin strokes keep their edges. Any image size will do.
+    """
+
+    def __init__(self, width: int, classes: int, channels: int = 3) -> None:
+        super().__init__()
+        self.stem = Layer(channels, width)
+        self.down1 = nn.Sequential(Layer(width, 2 * width, stride=2), Layer(2 * width, 2 * width))
+        self.down2 = Layer(2 * width, 4 * width, stride=2)
+        self.middle = nn.ModuleList(Layer(4 * width, 4 * width, dilation=dilation) for dilation in (1, 2, 4))
+        self.up1 = nn.Conv2d(4 * width, 2 * width, 1)
+        self.merge = Layer(2 * width, 2 * width)
+        self.up2 = nn.Conv2d(2 * width, width, 1)
+        self.head = nn.Conv2d(width, classes, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) to logits (N, classes, H, W)."""
+        full = self.stem(images)  # (N, w, H, W)
+        half = self.down1(full)  # (N, 2w, ⌈H / 2⌉, ⌈W / 2⌉)
+        quarter = self.down2(half)  # (N, 4w, ⌈H / 4⌉, ⌈W / 4⌉)
+        for layer in self.middle:
+            quarter = quarter + layer(quarter)
+        merged = self.merge(half + _grow(self.up1(quarter), half))
+        features = F.relu(full + _grow(self.up2(merged), full))
+        with torch.autocast(images.device.type, enabled=False):  # rounded logits would make confidences equal
+            return self.head(features.float())  # type: ignore[no-any-return]
+
+
+def _grow(features: Tensor, like: Tensor) -> Tensor:
+    return F.interpolate(features, size=like.shape[-2:], mode="bilinear", align_corners=False)

@@ -1,0 +1,78 @@
+"""Nets of segmentation-models-pytorch by name: ``unet/resnet34``, ``fpn/tu-convnext_tiny``."""
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmt.errors import ConfigError, unknown
+from dmt.models import torchvision_pair
+
+STRIDE = 32  # these nets take sizes that are multiples of it
+IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+
+
+class Float32(nn.Sequential):
+    """Layers that run in float32 under autocast too, so that confidences do not become equal by rounding."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        with torch.autocast(features.device.type, enabled=False):
+            return super().forward(features.float())  # type: ignore[no-any-return, no-untyped-call]
+
+
+class SmpNet(nn.Module):
+    """One of these nets for images of any size: padded right and below to a multiple of 32, logits cropped back."""
+
+    def __init__(self, net: Any) -> None:
+        super().__init__()
+        head = net.segmentation_head
+        net.segmentation_head = Float32(*head) if isinstance(head, nn.Sequential) else Float32(head)
+        self.net = net
+        self.pretrained_cfg: dict[str, Any] = dict(IMAGENET)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) to logits (N, classes, H, W)."""
+        height, width = images.shape[-2:]
+        padded = F.pad(images, (0, -width % STRIDE, 0, -height % STRIDE))
+        return self.net(padded)[..., :height, :width]  # type: ignore[no-any-return]
+
+
+def build(name: str, classes: int, channels: int) -> SmpNet:
+    """ARCH/ENCODER with random parameters."""
+    smp = _package(name)
+    architecture, _, encoder = name.partition("/")
+    base = smp.base.SegmentationModel
+    known = [label.lower() for label, kind in vars(smp).items() if inspect.isclass(kind) and issubclass(kind, base)]
+    if architecture not in known:
+        raise unknown("smp architecture", architecture, known)
+    _check_encoder(smp, encoder)
+    try:
+        net = smp.create_model(architecture, encoder, encoder_weights=None, in_channels=channels, classes=classes)
+    except (TypeError, ValueError, AssertionError, NotImplementedError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"net 'smp:{name}' does not exist: {reason}; try another encoder") from error
+    return SmpNet(net)
+
+
+def _package(name: str) -> ModuleType:
+    try:
+        torchvision_pair.ensure()
+        import segmentation_models_pytorch as smp
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"net 'smp:{name}' needs segmentation-models-pytorch: pip install 'dmt-vision[smp]'"
+        ) from error
+    return smp  # type: ignore[no-any-return]
+
+
+def _check_encoder(smp: ModuleType, encoder: str) -> None:
+    import timm
+
+    if encoder.startswith("tu-"):  # any net of timm
+        if not timm.is_model(encoder.removeprefix("tu-")):
+            raise unknown("timm encoder", encoder, [f"tu-{known}" for known in timm.list_models()])
+    elif encoder not in smp.encoders.get_encoder_names():
+        raise unknown("smp encoder", encoder, smp.encoders.get_encoder_names())

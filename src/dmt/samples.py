@@ -1,0 +1,71 @@
+"""A few unlabeled images as pictures, the same in every round: what was labeled, how surely, and how it counts."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from dmt import assessment, files
+from dmt.core import codes, streams
+from dmt.data.pixel_audit import PixelAudit
+from dmt.data.ragged import Ragged
+from dmt.tasks.base import Task
+from dmt.training.pixel_store import name_of
+from dmt.training.trainer import Trainer
+
+COUNT = 8
+
+
+def chosen(task: Task) -> torch.Tensor:
+    """Positions of the samples in the unlabeled set."""
+    order = streams.stream("samples").permutation(len(task.unlabeled))[:COUNT]
+    return torch.from_numpy(np.sort(order))
+
+
+def write_images(folder: Path, task: Task, audit: PixelAudit) -> None:
+    """The images and, for the report alone, their masks."""
+    if folder.exists():
+        return
+    for position in chosen(task).tolist():
+        name = name_of(position, task.unlabeled.ids[position])
+        _save(folder / f"{name}-image.png", Image.fromarray(task.unlabeled.images.image(position).numpy()))
+        _save(folder / f"{name}-truth.png", indexed(audit.mask(position).numpy(), task.colors))
+
+
+def write_round(folder: Path, trainer: Trainer, task: Task, planes: tuple[Ragged, Ragged]) -> None:
+    """Of each sample: kept labels in colors, confidence and the finished student's weight in gray."""
+    labels, confidence = planes
+    for positions, _, weights in assessment.weighed(trainer, task, planes, chosen(task)):
+        for row, position in enumerate(positions.tolist()):
+            name = name_of(position, task.unlabeled.ids[position])
+            kept = labels.image(position).numpy()
+            height, width = kept.shape
+            weight = weights[row, :height, :width].cpu()
+            _save(folder / f"{name}-label.png", indexed(kept, task.colors))
+            _save(folder / f"{name}-confidence.png", _gray(codes.decode(confidence.image(position))))
+            _save(folder / f"{name}-weight.png", _gray(weight))
+
+
+def indexed(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> Image.Image:
+    """Labels (H, W) uint8 as an image in the colors of their classes; 255 is nearly white."""
+    image = Image.fromarray(labels)
+    image.putpalette(colors(palette))
+    return image
+
+
+def colors(palette: tuple[tuple[int, int, int], ...]) -> list[int]:
+    """768 numbers: the classes' colors, black where there are no more classes, and nearly white for 255."""
+    rows = [*palette[:255], *[(0, 0, 0)] * (255 - len(palette[:255])), (224, 224, 224)]
+    return [number for row in rows for number in row]
+
+
+def _gray(values: torch.Tensor) -> Image.Image:
+    return Image.fromarray((values.float() * 255).round().to(torch.uint8).numpy())
+
+
+def _save(path: Path, image: Image.Image) -> None:
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    files.write(path, content.getvalue())

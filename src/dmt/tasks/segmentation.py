@@ -1,0 +1,129 @@
+"""Images whose every pixel gets a label."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from dmt.core import streams
+from dmt.core.execution import Execution
+from dmt.core.schedule import Schedule
+from dmt.data import published, size_groups
+from dmt.data.pixel_audit import PixelAudit
+from dmt.data.pixel_batches import PixelBatches, Unlabeled
+from dmt.data.ragged import Ragged
+from dmt.data.segment_options import SegmentOptions
+from dmt.data.segment_sets import SEGMENT_SETS, Parts
+from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.windows import Window
+from dmt.errors import DataError
+from dmt.models.build import NetSpec
+from dmt.tasks.base import Batches, Task, View
+from dmt.types import Normalization
+
+
+@dataclass(frozen=True)
+class Segmentation(Task):
+    """Images of any size with masks, held in memory as uint8."""
+
+    pixels: ClassVar[bool] = True
+
+    classes: tuple[str, ...]
+    palette: tuple[tuple[int, int, int], ...]
+    normalization: Normalization
+    window: Window
+    labeled: LabeledSet[Ragged]
+    unlabeled: UnlabeledSet[Ragged]
+    validation: LabeledSet[Ragged]
+    test: LabeledSet[Ragged]
+
+    @property
+    def colors(self) -> tuple[tuple[int, int, int], ...]:
+        return self.palette
+
+    def net_spec(self, name: str) -> NetSpec:
+        return _spec(name, len(self.classes), self.window, self.normalization)
+
+    def batches(
+        self,
+        labeled: LabeledSet[Ragged],
+        pseudo: tuple[Ragged, Ragged] | None,
+        schedule: Schedule,
+        seed: int,
+        execution: Execution,
+    ) -> Batches:
+        unlabeled = None
+        if schedule.pseudo:
+            unlabeled = Unlabeled(self.unlabeled.images, *(pseudo or (None, None)))
+        sizes = (schedule.labeled, schedule.pseudo)
+        return PixelBatches(labeled, sizes, self.window, seed, execution, unlabeled)
+
+    def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
+        """At their native size, padded to a multiple of 32; those of equal padded size share a batch."""
+        for group in size_groups.groups(images.images.sizes):
+            truth = None
+            if isinstance(images, LabeledSet):
+                truth = size_groups.truth(size_groups.gather_plane(images.labels, group, device))
+            yield View(torch.tensor(group.positions), size_groups.gather(images.images, group, device), truth)
+
+
+def net_spec(options: SegmentOptions, net: str) -> NetSpec:
+    """What a net must fit to work on a data set that is not open."""
+    data = SEGMENT_SETS[options.dataset]
+    return _spec(net, len(data.classes), options.window, data.normalization)
+
+
+def _spec(net: str, classes: int, window: Window, normalization: Normalization) -> NetSpec:
+    return NetSpec(net, classes, (3, window.height, window.width), normalization, pixels=True)
+
+
+def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segmentation, PixelAudit]:
+    """A task, and apart from it the audit that alone knows the masks of its unlabeled images.
+
+    Args:
+        options: how many labels, which window.
+        images: the whole (train, test) of the data set, as its reader gives them.
+        seed: decides who is labeled, or which published list says so.
+    """
+    data = SEGMENT_SETS[options.dataset]
+    train, test = images
+    labeled, unlabeled, validation = _positions(options, train.ids, seed)
+    hidden = train.take(unlabeled)
+    task = Segmentation(
+        classes=data.classes,
+        palette=data.palette,
+        normalization=data.normalization,
+        window=options.window,
+        labeled=train.take(labeled),
+        unlabeled=hidden.without_truth(),
+        validation=train.take(validation),
+        test=test,
+    )
+    return task, PixelAudit(hidden.labels, train)
+
+
+def _positions(
+    options: SegmentOptions, ids: tuple[str, ...], seed: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Positions of labeled, unlabeled and validation images."""
+    where = {each: position for position, each in enumerate(ids)}
+    if options.published is not None:
+        split = (seed - 1) % len(published.SPLITS) if options.split is None else options.split
+        chosen, _ = published.labeled_ids(*options.published, split)
+        lost = [each for each in chosen if each not in where]
+        if lost:
+            raise DataError(f"the published list names {len(lost)} images that are not here, first {lost[0]}")
+        labeled = np.array([where[each] for each in chosen])
+    else:
+        if options.labeled >= len(ids):
+            raise DataError(f"{options.labeled} labels are asked for, but there are only {len(ids)} training images")
+        labeled = streams.stream(seed, "labels").permutation(len(ids))[: options.labeled]
+    # one order for all seeds, so that their validation images are nearly the same
+    order = streams.stream("validation").permutation(len(ids))
+    rest = order[~np.isin(order, labeled)]
+    if len(rest) <= options.validation:
+        raise DataError(f"only {len(rest)} images are left for validation and as unlabeled ones; set validation lower")
+    validation, unlabeled = rest[: options.validation], np.sort(rest[options.validation :])
+    return torch.from_numpy(labeled), torch.from_numpy(unlabeled), torch.from_numpy(np.sort(validation))

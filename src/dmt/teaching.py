@@ -1,0 +1,91 @@
+"""The pseudo labels of a stage: made once by its teacher, read by the stage, judged when it is done."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from dmt import assessment, files, samples
+from dmt.data.audit import Audit
+from dmt.data.pixel_audit import PixelAudit
+from dmt.errors import ConfigError
+from dmt.identity import Work
+from dmt.tasks.base import Task
+from dmt.training import labeler
+from dmt.training.journal import Journal
+from dmt.training.labeler import Wish
+from dmt.training.pixel_store import PixelStore, PixelWriter
+from dmt.training.store import Store
+from dmt.training.trainer import Trainer
+
+AUDIT = "audit.json"
+Tell = Callable[[int, int], None]
+
+
+def make(
+    net: nn.Module, task: Task, audit: Audit | PixelAudit, device: torch.device, place: Path, wish: Wish, tell: Tell
+) -> None:
+    """Label all unlabeled images with a finished net, keep the surest labels, and write them to ``place``."""
+    if not isinstance(audit, PixelAudit):
+        labeler.label(net, task, device, wish).save(place)
+        return
+    writer = PixelWriter(place, task.unlabeled.ids, len(task.classes), samples.colors(task.colors))
+    watch = audit.watch()
+    labeler.label_pixels(net, task, device, writer, watch, tell)
+    # before the labels are complete: afterwards those that were not kept are gone
+    files.write_json(place / AUDIT, {"error_top": watch.error_top()})
+    writer.finish(wish.fraction, wish.provenance, wish.noise, wish.seed)
+
+
+def wish(work: Work, teacher: Work) -> Wish:
+    """What a stage wants of its teacher."""
+    wanted = work.stage.labels
+    assert wanted is not None
+    provenance = dataclasses.asdict(wanted) | {"teacher": teacher.place, "round": work.stage.round}
+    return Wish(wanted.fraction, wanted.per_class, wanted.noise, work.stream_seed, provenance)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lesson:
+    """What a stage learns from besides truth.
+
+    Attributes:
+        store: the stored labels.
+        pseudo: the same as its task's batches take them.
+    """
+
+    store: Store | PixelStore
+    pseudo: Any
+
+    @classmethod
+    def read(cls, place: Path, task: Task, journal: Journal, tell: Tell) -> "Lesson":
+        """Stored labels, told to the journal once."""
+        store = labeler.load(task, place)
+        if not store.kept:
+            raise ConfigError(f"{place.name} keeps no pseudo label at all; set fractions higher")
+        if not any(line["kind"] == "labels" for line in journal.read()):
+            told = {"kept": store.kept, "of": store.of, "coverage": store.coverage(len(task.classes))}
+            if isinstance(store, PixelStore):
+                told |= {"bytes": store.bytes}
+            journal.write("labels", **told)
+        if isinstance(store, PixelStore):
+            return cls(store, store.planes(task.unlabeled.images.sizes, tell))
+        return cls(store, store.taken())
+
+    def judge(self, trainer: Trainer, task: Task, audit: Audit | PixelAudit, place: Path) -> dict[str, Any]:
+        """How good the labels were, and what the finished student makes of them."""
+        if isinstance(self.store, Store):
+            assert isinstance(audit, Audit)
+            return assessment.pseudo_labels(trainer, task, audit, self.store)
+        assert isinstance(audit, PixelAudit)
+        samples.write_round(place / "samples", trainer, task, self.pseudo)
+        tops: dict[str, Any] = files.read_json(place / AUDIT)
+        return tops | assessment.pixel_labels(trainer, task, audit, self.pseudo)
+
+    def close(self) -> None:
+        """A finished stage needs the codes of its pixels no more."""
+        if isinstance(self.store, PixelStore):
+            self.store.drop_codes()
