@@ -26,7 +26,7 @@ from dmt.methods import catalogue
 from dmt.models import build
 from dmt.progress import Silent, Watcher
 from dmt.report import Report
-from dmt.tasks import opening
+from dmt.tasks import classification, opening
 from dmt.training import inference
 from dmt.training.store import Store
 
