@@ -1,11 +1,17 @@
 """What all tests share: one thread (tiny nets are far faster so), and a configuration that trains in a second."""
 
+import dataclasses
+import functools
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
 import torch
+
+from dmt.data import scenes, segment_sets
+from dmt.data.segment_sets import Parts, SegmentSet
 
 torch.set_num_threads(1)
 
@@ -20,10 +26,47 @@ TINY: dict[str, object] = {
 }
 """Overrides of the digits preset: every stage in well under a second."""
 
+TINY_PIXELS: dict[str, object] = {
+    "net": "fcn-4",
+    "labels": "10",
+    "validation": 10,
+    "crop": "32,32",
+    "batch": 8,
+    "batch_pseudo": 6,
+    "batch_labeled": 2,
+    "epochs": 2,
+    "epochs_oracle": 1,
+    "epochs_round": 1,
+    "epochs_online": 1,
+    "fractions": "0.5,1",
+}
+"""Overrides of the scenes preset for `few_scenes`: every stage in a few tenths of a second."""
+
 
 @pytest.fixture
 def tiny() -> dict[str, object]:
     return dict(TINY)
+
+
+@functools.cache
+def _sixty_scenes() -> Parts:
+    return scenes.scenes(train=60, test=20)
+
+
+@pytest.fixture(scope="module")
+def few_scenes() -> Iterator[SegmentSet]:
+    """For one file of tests "scenes" are the first 60 and 20 of them, made once for all files."""
+    few = dataclasses.replace(
+        segment_sets.SEGMENT_SETS["scenes"], train=60, test=20, read=lambda folder, notify, tell: _sixty_scenes()
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(segment_sets.SEGMENT_SETS, "scenes", few)
+        yield few
+
+
+@pytest.fixture
+def tiny_pixels(few_scenes: SegmentSet) -> dict[str, object]:
+    return dict(TINY_PIXELS)
 
 
 @pytest.fixture

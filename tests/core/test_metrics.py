@@ -36,3 +36,52 @@ def test_a_class_without_truth_has_no_recall() -> None:
 
 def test_nothing_counted_is_nan_not_an_error() -> None:
     assert math.isnan(Confusion(3).accuracy())
+
+
+def test_iou_by_hand() -> None:
+    """Four pixels of truth in two classes, a third class only guessed, a fourth nowhere."""
+    truth = torch.tensor([[[0, 0, 0], [1, 1, IGNORE]]])  # (1, 2, 3)
+    guesses = torch.tensor([[[0, 0, 1], [1, 2, 2]]])
+    meter = Confusion(4)
+    meter.add(torch.nn.functional.one_hot(guesses, 4).movedim(-1, 1) * 9.0, truth)
+    assert meter.count == 5
+    assert meter.accuracy() == 60.0  # 3 of 5 pixels
+    first, second, third, fourth = meter.iou()
+    assert first == pytest.approx(200 / 3)  # 2 right, of 3 true or guessed
+    assert second == pytest.approx(100 / 3)  # 1 right, of 3
+    assert math.isnan(third)  # guessed, but without truth: a mistake of class 1, no class of these images
+    assert math.isnan(fourth)
+    assert meter.mean_iou() == pytest.approx(50.0)
+    assert meter.absent() == [2, 3]
+
+
+def test_a_class_that_is_never_found_counts_as_zero() -> None:
+    meter = Confusion(2)
+    meter.add(torch.tensor([[9.0, 0.0]]).repeat(4, 1), torch.tensor([0, 0, 1, 1]))
+    assert meter.iou() == [50.0, 0.0]
+    assert meter.mean_iou() == 25.0
+    assert meter.absent() == []
+
+
+def test_one_matrix_over_all_images_not_a_mean_over_images(generator: torch.Generator) -> None:
+    logits = torch.randn(6, 3, 5, 7, generator=generator)
+    truth = torch.randint(0, 3, (6, 5, 7), generator=generator)
+    truth[2] = IGNORE  # an image without any truth
+    meter = Confusion(3)
+    for logit, mask in zip(logits, truth, strict=True):
+        meter.add(logit[None], mask[None])
+    known, guesses = truth != IGNORE, logits.argmax(1)
+    expected = []
+    for label in range(3):
+        here, there = known & (truth == label), known & (guesses == label)
+        expected.append(100 * int((here & there).sum()) / int((here | there).sum()))
+    assert meter.iou() == pytest.approx(expected)
+    assert meter.mean_iou() == pytest.approx(sum(expected) / 3)
+
+
+def test_no_truth_at_all_has_no_mean() -> None:
+    meter = Confusion(2)
+    meter.add(torch.zeros(1, 2, 3, 3), torch.full((1, 3, 3), IGNORE))
+    assert math.isnan(meter.mean_iou())
+    assert math.isnan(meter.accuracy())
+    assert meter.absent() == [0, 1]

@@ -55,21 +55,39 @@ class ClassRanks:
         return Cutoffs(codes, quotas - above)
 
 
+class Compared(NamedTuple):
+    """One image against the cutoffs."""
+
+    above: np.ndarray  # (H, W) bool
+    tied: np.ndarray  # (T,) flat positions at the cutoff, in pixel order
+    classes: np.ndarray  # (T,) their labels
+
+
 class Selector:
-    """Marks what to keep, image by image in order: of sites at the cutoff, the earlier images' come first."""
+    """Marks what to keep, image by image in order: of sites at the cutoff, the earlier images' come first.
+
+    Comparing, the long part, may be done for many images at once; settling uses up ties, one image after the other.
+    """
 
     def __init__(self, cutoffs: Cutoffs) -> None:
         self._codes = cutoffs.codes.numpy().astype(np.uint16)
         self._ties = cutoffs.ties.numpy().copy()
 
-    def __call__(self, labels: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """The mask (H, W) of one image's labels and uint16 codes, both (H, W). Uses up ties."""
+    def compare(self, labels: np.ndarray, codes: np.ndarray) -> Compared:
+        """One image's labels and uint16 codes, both (H, W)."""
         cutoff = self._codes[labels]
-        keep: np.ndarray = codes > cutoff
-        tied = np.flatnonzero(codes == cutoff)  # in pixel order
-        classes = labels.reshape(-1)[tied]
-        for label in np.unique(classes):
-            mine = tied[classes == label][: self._ties[label]]
+        tied = np.flatnonzero(codes == cutoff)
+        return Compared(codes > cutoff, tied, labels.reshape(-1)[tied])
+
+    def settle(self, compared: Compared) -> np.ndarray:
+        """The mask (H, W) of what to keep. Call it in the order of images."""
+        keep = compared.above
+        for label in np.unique(compared.classes):
+            mine = compared.tied[compared.classes == label][: self._ties[label]]
             keep.reshape(-1)[mine] = True
             self._ties[label] -= len(mine)
         return keep
+
+    def __call__(self, labels: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Both at once."""
+        return self.settle(self.compare(labels, codes))

@@ -46,7 +46,7 @@ class SegmentOptions:
         """How many images are labeled."""
         if self.published is not None:
             return len(published.labeled_ids(*self.published, self.split or 0)[0])
-        if not self.labels.isdigit() or int(self.labels) < 1:
+        if not self.labels.isdecimal() or int(self.labels) < 1:
             raise ConfigError(f"labels must be a number above 0 or {self._lists()}, not '{self.labels}'")
         return int(self.labels)
 
@@ -56,7 +56,7 @@ class SegmentOptions:
         of = SEGMENT_SETS[self.dataset].lists
         ratio = self.labels.removeprefix("1/") if self.labels != "train" else published.SBD
         known = of is not None and (ratio in published.RATIOS[of] or (of == "voc" and ratio == published.SBD))
-        return (of, ratio) if of is not None and known and not self.labels.isdigit() else None
+        return (of, ratio) if of is not None and known and not self.labels.isdecimal() else None
 
     def _lists(self) -> str:
         of = SEGMENT_SETS[self.dataset].lists

@@ -114,7 +114,10 @@ def _positions(
         chosen, _ = published.labeled_ids(*options.published, split)
         lost = [each for each in chosen if each not in where]
         if lost:
-            raise DataError(f"the published list names {len(lost)} images that are not here, first {lost[0]}")
+            raise DataError(
+                f"the published list names {len(lost):,} images that are not here, first {lost[0]}; "
+                f"give the whole data set by --data, or set labels to a number"
+            )
         labeled = np.array([where[each] for each in chosen])
     else:
         if options.labeled >= len(ids):

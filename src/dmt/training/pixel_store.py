@@ -30,7 +30,7 @@ from PIL import Image
 from dmt import files
 from dmt.core import selection, streams
 from dmt.core.codes import OFFSET
-from dmt.core.ranks import ClassRanks, Selector
+from dmt.core.ranks import ClassRanks, Compared, Selector
 from dmt.data import ragged
 from dmt.data.ragged import Ragged, Tell
 from dmt.errors import RunError
@@ -103,12 +103,15 @@ class PixelWriter:
         if len(self._sizes) < len(self._names):
             raise ValueError(f"{len(self._names) - len(self._sizes)} images have no prediction yet")
         selector = Selector(self._ranks.cutoffs(fraction))
+
+        def compared(position: int) -> tuple[np.ndarray, Compared]:
+            labels, codes = self._read(position)
+            return labels, selector.compare(labels, codes)
+
         # files are read ahead and written behind; only who gets the ties is settled here, in order of images
-        for position, (labels, codes) in enumerate(self._work.ahead(self._read, range(len(self._names)))):
-            keep = selector(labels, codes)
-            if noise:
-                labels = self._falsify(labels, noise, streams.stream(seed, "pseudo noise", position))
-            self._work.submit(partial(self._complete, position, np.where(keep, labels, np.uint8(UNSELECTED))))
+        for position, (labels, against) in enumerate(self._work.ahead(compared, range(len(self._names)))):
+            rng = streams.stream(seed, "pseudo noise", position) if noise else None
+            self._work.submit(partial(self._complete, position, labels, selector.settle(against), noise, rng))
         self._work.close()
         self._room.rename(self.folder / "pseudo")
         files.write_json(self.folder / "pseudo.json", provenance | self._summary(fraction))
@@ -118,8 +121,12 @@ class PixelWriter:
         labels = np.frombuffer(zlib.decompress(self._path(position, ".label").read_bytes()), np.uint8)
         return labels.reshape(size), _decompress(self._path(position, ".code").read_bytes(), size)
 
-    def _complete(self, position: int, labels: np.ndarray) -> None:
-        image = Image.fromarray(labels)
+    def _complete(
+        self, position: int, labels: np.ndarray, keep: np.ndarray, noise: float, rng: np.random.Generator | None
+    ) -> None:
+        if rng is not None:
+            labels = self._falsify(labels, noise, rng)
+        image = Image.fromarray(np.where(keep, labels, np.uint8(UNSELECTED)))
         image.putpalette(self._palette)  # gray becomes indexed color
         image.save(self._path(position, ".png"), compress_level=1)
         self._path(position, ".label").unlink()

@@ -1,0 +1,135 @@
+"""Online self-training: the net's own sure labels of the step, and the truth, over one normalizer."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmt.core.execution import Execution
+from dmt.objectives.base import Loss, Progress
+from dmt.objectives.itself import Online
+from dmt.training.trainer import Student
+from dmt.types import IGNORE, Batch
+
+PLAIN = Execution(torch.device("cpu"))
+
+
+class Pixels(nn.Module):
+    """Logits of every pixel, of four classes; its gain makes it sure or not."""
+
+    def __init__(self, gain: float) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.body = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 4, 1))
+        self.gain = gain
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.gain * self.body(images)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def batch(generator: torch.Generator) -> Batch:
+    truth = torch.randint(0, 4, (2, 6, 5), generator=generator)
+    truth[:, 4:] = IGNORE
+    return Batch(
+        images=torch.rand(2, 3, 6, 5, generator=generator),
+        truth=truth,
+        views={"train": torch.rand(3, 3, 6, 5, generator=generator)},
+    )
+
+
+def loss(net: nn.Module, batch: Batch, threshold: float) -> Loss:
+    objective = Online(threshold)
+    draw = objective.draw(Progress(3, 10, 5), 5, PLAIN.device)  # type: ignore[func-returns-value]
+    return objective.loss([Student(net, PLAIN)], batch, draw)
+
+
+def gradient(net: nn.Module, total: Tensor) -> Tensor:
+    total.backward()  # type: ignore[no-untyped-call]
+    return torch.cat([parameter.grad.flatten() for parameter in net.parameters() if parameter.grad is not None])
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.6, 0.9])
+def test_is_cross_entropy_with_sure_labels_and_truth_over_one_count(threshold: float, batch: Batch) -> None:
+    found = loss(Pixels(6.0).train(), batch, threshold)
+    logits = Pixels(6.0).train()(torch.cat([batch.views["train"], batch.images]))
+    confidence, labels = logits[:3].softmax(1).max(1)
+    sure = confidence > threshold
+    assert bool(sure.all()) if threshold == 0.0 else 0 < int(sure.sum()) < sure.numel()
+    count = int(sure.sum()) + int((batch.truth != IGNORE).sum())
+    pseudo = F.cross_entropy(logits[:3], labels, reduction="none")[sure].sum() / count
+    labeled = F.cross_entropy(logits[3:], batch.truth, ignore_index=IGNORE, reduction="sum") / count
+    torch.testing.assert_close(found.total, pseudo + labeled)
+    torch.testing.assert_close(found.parts["pseudo"], pseudo.detach())
+    torch.testing.assert_close(found.parts["labeled"], labeled.detach())
+    assert float(found.parts["kept"]) == pytest.approx(float(sure.float().mean()))
+
+
+def test_a_confidence_at_the_threshold_teaches_nothing(batch: Batch) -> None:
+    class Even(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return torch.zeros(len(images), 2, *images.shape[2:])  # 0.5 for either class, exactly
+
+    truth = batch.truth.clamp(max=1)
+    halves = Batch(batch.images, truth, batch.views)
+    assert float(loss(Even(), halves, 0.5).parts["kept"]) == 0.0
+    assert float(loss(Even(), halves, 0.499).parts["kept"]) == 1.0
+
+
+def test_an_unsure_net_learns_from_truth_alone(batch: Batch) -> None:
+    found = loss(Pixels(0.01).train(), batch, 0.9)
+    logits = Pixels(0.01).train()(torch.cat([batch.views["train"], batch.images]))[3:]
+    torch.testing.assert_close(found.total, F.cross_entropy(logits, batch.truth, ignore_index=IGNORE))
+    assert float(found.parts["pseudo"]) == 0.0
+
+
+def test_nothing_labeled_and_nothing_sure_is_a_loss_of_zero(batch: Batch) -> None:
+    """A crop that is all padding, and a net that is sure of nothing: 0 and no gradient, not NaN."""
+    blank = Batch(batch.images, torch.full_like(batch.truth, IGNORE), batch.views)
+    net = Pixels(0.01).train()
+    found = loss(net, blank, 0.9)
+    assert float(found.total.detach()) == 0.0
+    assert torch.equal(gradient(net, found.total), torch.zeros_like(gradient(net, loss(net, blank, 0.9).total)))
+    assert all(bool(torch.isfinite(part)) for part in found.parts.values())
+
+
+def test_sure_labels_teach_where_nothing_is_labeled(batch: Batch) -> None:
+    blank = Batch(batch.images, torch.full_like(batch.truth, IGNORE), batch.views)
+    net = Pixels(6.0).train()
+    found = loss(net, blank, 0.6)
+    assert float(found.total.detach()) > 0
+    assert float(found.parts["labeled"]) == 0.0
+    moved = gradient(net, found.total)
+    assert bool(torch.isfinite(moved).all())
+    assert float(moved.abs().max()) > 0
+
+
+@pytest.mark.parametrize("sites", [(), (6, 5)], ids=["images", "pixels"])
+def test_unlabeled_images_move_the_net(sites: tuple[int, ...], batch: Batch) -> None:
+    """Gradients differ when only the unlabeled images do, and not by BatchNorm's statistics alone."""
+
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(5)
+            self.conv = nn.Conv2d(3, 4, 3, padding=1)
+
+        def forward(self, images: Tensor) -> Tensor:
+            logits: Tensor = 20 * self.conv(images)
+            return logits if sites else logits.mean((2, 3))
+
+    truth = batch.truth if sites else batch.truth[:, 0, 0]
+    gradients = []
+    for shift in (0, 1):
+        views = {"train": batch.views["train"].roll(shift, dims=0) * (1 - 0.5 * shift)}
+        net = Plain()
+        gradients.append(gradient(net, loss(net, Batch(batch.images, truth, views), 0.5).total))
+    assert not torch.allclose(gradients[0], gradients[1])
+    alone = Plain()
+    without = Batch(batch.images, truth, {"train": batch.views["train"][:0]})
+    assert not torch.allclose(gradients[0], gradient(alone, loss(alone, without, 0.5).total))
+
+
+def test_costs_one_pass() -> None:
+    assert Online().passes == 1.0
+    assert Online().unlabeled
