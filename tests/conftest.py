@@ -29,7 +29,7 @@ TINY: dict[str, object] = {
 TINY_PIXELS: dict[str, object] = {
     "net": "fcn-4",
     "labels": "10",
-    "validation": 10,
+    "validation": 6,
     "crop": "32,32",
     "batch": 8,
     "batch_pseudo": 6,
@@ -49,15 +49,15 @@ def tiny() -> dict[str, object]:
 
 
 @functools.cache
-def _sixty_scenes() -> Parts:
-    return scenes.scenes(train=60, test=20)
+def _forty_scenes() -> Parts:
+    return scenes.scenes(train=40, test=12)
 
 
 @pytest.fixture(scope="module")
 def few_scenes() -> Iterator[SegmentSet]:
-    """For one file of tests "scenes" are the first 60 and 20 of them, made once for all files."""
+    """For one file of tests "scenes" are the first 40 and 12 of them, made once for all files."""
     few = dataclasses.replace(
-        segment_sets.SEGMENT_SETS["scenes"], train=60, test=20, read=lambda folder, notify, tell: _sixty_scenes()
+        segment_sets.SEGMENT_SETS["scenes"], train=40, test=12, read=lambda folder, notify, tell: _forty_scenes()
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(segment_sets.SEGMENT_SETS, "scenes", few)

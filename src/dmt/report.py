@@ -114,7 +114,7 @@ class Report:
     def __str__(self) -> str:
         if not self.jobs:
             return "no method has started yet"
-        longer = [jobs for jobs in self._groups() if any(len(job.stages) > 1 for job in jobs)]
+        longer = [jobs for jobs in self._groups() if any(stage.round for job in jobs for stage in job.stages)]
         titles = [f"{METHODS[jobs[0].method].title} on {self._name(jobs[0])}" for jobs in longer]
         return "\n".join([self.summary(), *map(_rounds, titles, longer)])
 
@@ -267,10 +267,9 @@ def preference(stage: StageResult, copy: str) -> float:
     Pixels by mean IoU; images by fine-grained accuracy, since 200 of them leave many ties otherwise.
     """
     assert stage.outcome is not None
-    scores = stage.outcome["scores"].get("validation")
-    if scores is None:
-        return float("-inf")
-    return headline(scores[copy]) if "mean_iou" in scores[copy] else float(scores[copy]["fine_grained"])
+    scores = stage.outcome["scores"].get("validation", {}).get(copy, {})
+    value = scores.get("mean_iou", scores.get("fine_grained"))
+    return float("-inf") if value is None else float(value)  # without a single label there is nothing to like
 
 
 def headline(score: dict[str, Any]) -> float:

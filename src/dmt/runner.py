@@ -68,6 +68,9 @@ class Runner:
         trial.compiles(self._conditions.execution)
         for name in dict.fromkeys((self._config.net, self._config.net_of("B"))):
             trial.fits(task, name)
+        if self.folder.starts() is None:  # a run that goes on may need none of them any more
+            for line, start in self._starts.files.items():
+                trial.fills(task, self._config.net_of(line), start)
         if starting.alike(self._starts, self._config):
             watcher.note("note: both nets start alike, so they will hardly disagree; consider --set share=0.8")
 

@@ -1,11 +1,12 @@
-"""Trials before a run: can steps be compiled here, and does this net take these images?"""
+"""Trials before a run: can steps be compiled here, does this net take these images, does this start fill it?"""
 
 import torch
 
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.errors import ConfigError
-from dmt.models import build
+from dmt.models import build, starts
+from dmt.models.starts import Start
 from dmt.tasks.base import Task
 
 
@@ -37,3 +38,9 @@ def fits(task: Task, name: str) -> None:
         raise ConfigError(
             f"net '{name}' gives {tuple(output.shape)} for 2 images, not {expected}, a score for each class"
         )
+
+
+def fills(task: Task, name: str, start: Start) -> None:
+    """Load a start into a net that is thrown away: the turn of line B comes only when line A has been trained."""
+    spec = task.net_spec(name)
+    starts.load(build.build(spec, seed=0), spec, start)

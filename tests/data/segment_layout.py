@@ -40,11 +40,13 @@ def save_list(path: Path, lines: Sequence[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
-def write_voc(folder: Path, extra: bool = True) -> dict[str, np.ndarray]:
-    """VOCdevkit in ``folder``, with SBD's masks if ``extra``; returns the masks."""
+def write_voc(folder: Path, extra: bool = True, more: int = 0) -> dict[str, np.ndarray]:
+    """VOCdevkit in ``folder``, with SBD's masks if ``extra`` and ``more`` images in train; returns the masks."""
     root = folder / "VOCdevkit" / "VOC2012"
     planes = {}
-    for number, (name, size) in enumerate(VOC_SIZES.items()):
+    train = VOC_TRAIN + tuple(f"2009_{number:06d}" for number in range(more))
+    sizes = VOC_SIZES | {name: (23, 35) for name in train[len(VOC_TRAIN) :]}
+    for number, (name, size) in enumerate(sizes.items()):
         save(root / "JPEGImages" / f"{name}.jpg", random_image(size, number))
         planes[name] = random_mask(size, [*range(21), 255], number)
         if name not in VOC_EXTRA:
@@ -52,17 +54,18 @@ def write_voc(folder: Path, extra: bool = True) -> dict[str, np.ndarray]:
         if extra and name not in VOC_VAL:
             save(root / "SegmentationClassAug" / f"{name}.png", planes[name])
     lists = root / "ImageSets" / "Segmentation"
-    save_list(lists / "train.txt", VOC_TRAIN)
+    save_list(lists / "train.txt", train)
     save_list(lists / "val.txt", VOC_VAL)
     if extra:
-        save_list(lists / "trainaug.txt", VOC_TRAIN + VOC_EXTRA)
+        save_list(lists / "trainaug.txt", train + VOC_EXTRA)
     return planes
 
 
-def write_cityscapes(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """leftImg8bit and gtFine in ``folder``; returns images and masks, both as in the files."""
+def write_cityscapes(folder: Path, more: int = 0) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """leftImg8bit and gtFine in ``folder``, ``more`` images in train; returns images and masks, both as in the files."""
     images, planes = {}, {}
-    for part, names in (("train", CITY_TRAIN), ("val", CITY_VAL)):
+    train = CITY_TRAIN + tuple(f"ulm/ulm_{number:06d}_000019" for number in range(more))
+    for part, names in (("train", train), ("val", CITY_VAL)):
         for number, name in enumerate(names):
             images[name] = random_image(CITY_SIZE, number)
             planes[name] = random_mask(CITY_SIZE, range(34), number)

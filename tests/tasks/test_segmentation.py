@@ -39,18 +39,18 @@ def named(ids: tuple[str, ...]) -> Parts:
 
 def test_splits_have_the_sizes_that_plans_count_with(images: Parts, options: SegmentOptions) -> None:
     task, audit = segmentation.split_up(options, images, seed=1)
-    assert (len(task.labeled), len(task.unlabeled), len(task.validation), len(task.test)) == (10, 43, 7, 20)
+    assert (len(task.labeled), len(task.unlabeled), len(task.validation), len(task.test)) == (10, 23, 7, 12)
     assert task.sizes(len(audit.everything)) == options.sizes
     parts = [task.labeled.ids, task.unlabeled.ids, task.validation.ids]
     assert set().union(*parts) == set(images[0].ids)
-    assert sum(map(len, parts)) == 60
+    assert sum(map(len, parts)) == 40
     assert not hasattr(task.unlabeled, "labels")
 
 
 def test_the_audit_knows_the_masks_of_the_unlabeled(images: Parts, options: SegmentOptions) -> None:
     task, audit = segmentation.split_up(options, images, seed=1)
     train = images[0]
-    for position in (0, 20, 42):
+    for position in (0, 10, 22):
         there = train.ids.index(task.unlabeled.ids[position])
         assert torch.equal(audit.mask(position), train.labels.image(there))
         assert torch.equal(task.unlabeled.images.image(position), train.images.image(there))
@@ -151,7 +151,7 @@ def test_lists_that_do_not_fit_the_folder_are_data_errors(images: Parts, options
 def test_views_are_all_images_once_at_their_own_size(images: Parts, options: SegmentOptions) -> None:
     task, _ = segmentation.split_up(options, images, seed=1)
     views = list(task.views(task.test, CPU))
-    assert sorted(torch.cat([view.positions for view in views]).tolist()) == list(range(20))
+    assert sorted(torch.cat([view.positions for view in views]).tolist()) == list(range(12))
     assert len({tuple(view.images.shape[2:]) for view in views}) > 1
     for view in views:
         height, width = view.images.shape[2:]
@@ -171,7 +171,7 @@ def test_views_of_unlabeled_images_have_no_truth(images: Parts, options: Segment
     task, _ = segmentation.split_up(options, images, seed=1)
     views = list(task.views(task.unlabeled, CPU))
     assert all(view.truth is None for view in views)
-    assert sorted(torch.cat([view.positions for view in views]).tolist()) == list(range(43))
+    assert sorted(torch.cat([view.positions for view in views]).tolist()) == list(range(23))
 
 
 def test_void_pixels_of_a_mask_are_ignored(images: Parts, options: SegmentOptions) -> None:

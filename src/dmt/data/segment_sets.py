@@ -91,6 +91,7 @@ SEGMENT_SETS: dict[str, SegmentSet] = {
 
 def require_published(name: str, folder: Path, notify: Notify) -> None:
     """See that a folder has every training image that the published lists name."""
+    published.ratios(name)  # refuses what has no lists
     if name == "voc":
         there = set(voc.find(folder, notify).training().ids)
     else:
