@@ -39,6 +39,7 @@ TINY_PIXELS: dict[str, object] = {
     "epochs_round": 1,
     "epochs_online": 1,
     "fractions": "0.5,1",
+    "share": 0.8,
 }
 """Overrides of the scenes preset for `few_scenes`: every stage in a few tenths of a second."""
 

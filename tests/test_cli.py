@@ -175,7 +175,7 @@ def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
         (["score", run, "--method", "cl"], "holds no such method"),
         (["predict", run, tmp_path / "no.png", "--out", csv_file], "there is no file or folder"),
         (["predict", run, tmp_path / "empty", "--out", csv_file], "no images in"),
-        (["predict", run, tmp_path / "text.png", "--out", csv_file], "cannot be read as an image"),
+        (["predict", run, tmp_path / "text.png", "--out", csv_file], "is no image"),
         (["fit", "digits", "--out", run, *SETTINGS, "--set", "gamma=9"], "made with gamma=4.0, not gamma=9.0"),
         (["fit", "cifar10-4k", "--out", tmp_path / "c", "--data", tmp_path / "none"], "--data DIR"),
     ]

@@ -40,7 +40,7 @@ def test_what_flat_gives_override_takes() -> None:
         (("labels", "105"), "labels must be a multiple of the 10 classes"),
         (("labels", "0"), "labels must be a multiple of the 10 classes, 10 or more"),
         (("labels", "1200"), "must leave some"),
-        (("net", 3), "net must be text, not '3'"),
+        (("net", 0.5), "net must be text, not '0.5'"),
         (("dataset", "mnist"), "name another preset"),
     ],
 )

@@ -14,6 +14,7 @@ from tests.conftest import TINY_PIXELS
 from tests.data import segment_layout
 
 from dmt import cli, predict, predict_masks, samples, scoring
+from dmt.data import photo_files
 from dmt.data.segment_sets import SegmentSet
 from dmt.errors import ConfigError, DataError
 from dmt.folder import Folder
@@ -101,10 +102,11 @@ def test_predict_gives_masks_overlays_and_a_legend(
         count = taken.count(path.stem) + 1
         taken.append(path.stem)
         name = f"{path.stem}-{count}.png" if count > 1 else f"{path.stem}.png"
-        image = predict.read_native(path)
-        with Image.open(tmp_path / "pred" / "masks" / name) as mask, Image.open(
-            tmp_path / "pred" / "overlays" / name
-        ) as over:
+        image = photo_files.read_photo(path)
+        with (
+            Image.open(tmp_path / "pred" / "masks" / name) as mask,
+            Image.open(tmp_path / "pred" / "overlays" / name) as over,
+        ):
             assert (mask.mode, over.mode) == ("P", "RGB")
             assert mask.size == over.size == (image.shape[1], image.shape[0])
             labels = np.asarray(mask)
@@ -211,7 +213,7 @@ def test_list_names_presets_nets_and_options(dmt: Command) -> None:
         assert line in printed
     printed, _ = dmt("list")
     for name in ("scenes", "voc-1of20", "voc-sbd", "voc-small-1of50", "cityscapes-1of30", "cbst", "online", "fcn-W"):
-        assert printed.count(f"  {name} ") == 1
+        assert printed.count(f"\n  {name} ") == 1
 
 
 @pytest.mark.parametrize(
@@ -241,10 +243,9 @@ def test_mistakes_are_one_line(
     words: list[str], says: str, dmt: Command, tmp_path: Path, few_scenes: SegmentSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    tiny = SETTINGS if words[:2] == ["fit", "scenes"] else []
-    given = [*words[:2], *tiny, *words[2:]] if "--net" not in words else [*words[:2], *tiny, *words[2:]]
+    tiny = SETTINGS if words[1] == "scenes" else []
     out = ["--out", "x"] if words[0] == "fit" else []
-    _, error = dmt(*given, *out, code=2)
+    _, error = dmt(*words[:2], *tiny, *words[2:], *out, code=2)
     assert says in error
     assert error.startswith("dmt: error: ")
     assert error.count("\n") == 1

@@ -151,12 +151,12 @@ def test_another_start_is_refused_on_a_run_that_goes_on(starts: tuple[Path, Path
     first, second = starts
     fit(tmp_path / "run", {"A": str(first), "B": str(second)})
     for other, name in ((str(second), "b.safetensors"), ("random", "random"), (f"{first}#unit", "a.safetensors#unit")):
-        with pytest.raises(RunError, match=f"line A starting from a.safetensors, not {name}; give another --out"):
+        with pytest.raises(RunError, match=rf"line A starting from a.safetensors, not {name}; give another --out"):
             fit(tmp_path / "run", {"A": other})
-    with pytest.raises(RunError, match="line B starting from b.safetensors, not a.safetensors"):
+    with pytest.raises(RunError, match=r"line B starting from b.safetensors, not a.safetensors"):
         fit(tmp_path / "run", {"B": str(first)})
     fit(tmp_path / "fresh", None)
-    with pytest.raises(RunError, match="line A starting from random, not a.safetensors"):
+    with pytest.raises(RunError, match=r"line A starting from random, not a.safetensors"):
         fit(tmp_path / "fresh", {"A": str(first)})
 
 
@@ -174,9 +174,7 @@ def test_a_start_is_asked_for_again_only_if_it_is_still_needed(
     assert str(caught.value) == "line B has yet to start from b.safetensors; give it again: --start B=FILE"
     shutil.move(starts[1].with_suffix(".away"), starts[1])
     with pytest.raises(stopping.Stopped):  # line A is done, B began
-        dmt.fit(
-            "scenes", out=tmp_path / "run", settings=TINY_PIXELS, start={"B": str(starts[1])}, watcher=StopAt(1)
-        )
+        dmt.fit("scenes", out=tmp_path / "run", settings=TINY_PIXELS, start={"B": str(starts[1])}, watcher=StopAt(1))
     starts[1].unlink()
     assert fit(tmp_path / "run", None, "dmt").jobs[0].finished
     assert nets(tmp_path / "run") == nets(tmp_path / "whole")

@@ -55,12 +55,13 @@ def pixel_labels(
 ) -> dict[str, float | None]:
     """The same of pixels: the error of all that were kept, and how the finished student weighs some of them."""
     labels, _ = planes
-    every = audit.tally()
+    every, some = audit.tally(), audit.tally()
+    if every is None or some is None:
+        return {}
     for group in size_groups.groups(labels.sizes):
         every.add(torch.tensor(group.positions), size_groups.gather_plane(labels, group, torch.device("cpu")))
     result: dict[str, float | None] = {"error_kept": every.error()}
     if _dynamic(trainer) is not None:
-        some = audit.tally()
         chosen = streams.stream("weighed").permutation(len(task.unlabeled))[:WEIGHED]
         for positions, kept, weights in weighed(trainer, task, planes, torch.from_numpy(chosen)):
             some.add(positions, kept, weights)

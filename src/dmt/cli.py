@@ -2,21 +2,21 @@
 
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import typer
 from rich.console import Console
 
 from dmt import (
+    cli_export,
     cli_files,
+    cli_photos,
+    cli_plans,
     environment,
-    forecast,
     predict,
     predict_masks,
-    presets,
     progress,
     run,
     scoring,
@@ -24,13 +24,10 @@ from dmt import (
     stopping,
 )
 from dmt import config as configuration
-from dmt.config import Config
+from dmt.cli_options import ConfigOpt, DataArg, DataOpt, DeviceOpt, NetOpt, RunArg, SetOpt, StartOpt, settings
 from dmt.errors import ConfigError, DmtError, RunError
 from dmt.folder import MANIFEST
-from dmt.methods import catalogue
-from dmt.models import build
 from dmt.report import Report
-from dmt.tasks import opening
 from dmt.version import VERSION
 
 app = typer.Typer(
@@ -39,31 +36,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
-    help="""Semi-supervised vision by Dynamic Mutual Training: a better classifier from a few labels and many images.
+    help="""Semi-supervised vision by Dynamic Mutual Training: better nets from a few labels and many images.
 
     \b
+    dmt check photos/                                         what is in your folder, and what is wrong
+    dmt fit photos/ --out runs/photos                         train on it
     dmt fit digits --method dmt --out runs/a                  train; repeat the command to resume
     dmt score runs/a --on test                                measure
     dmt predict runs/a img1.png folder/ --out pred.csv        use
     """,
 )
+app.add_typer(cli_plans.app)
+app.add_typer(cli_photos.app)
 app.add_typer(cli_files.app)
+app.add_typer(cli_export.app)
 out = Console(highlight=False, soft_wrap=True)
 
-DataArg = Annotated[str, typer.Argument(metavar="DATA", help="A data set of `dmt list`, e.g. digits, cifar10-4k.")]
-RunArg = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")]
-MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
-NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2, timm:resnet18 or smp:unet/resnet34.")]
-StartOpt = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--start", metavar="[A=]START", help="Fresh nets start from: random, timm, wheel or a file; repeatable."
-    ),
-]
-SetOpt = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override an option; repeatable.")]
-ConfigOpt = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Overrides from a TOML file.")]
-DataOpt = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of a data set that is not embedded.")]
-DeviceOpt = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")]
 OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")]
 
@@ -78,70 +66,15 @@ def root(
         raise typer.Exit
 
 
-@app.command("list")
-def list_(
-    what: Annotated[
-        str | None, typer.Argument(help="data, methods, nets, options or pixel-options; the first three if left out.")
-    ] = None,
-) -> None:
-    """What there is: data sets, methods and nets, one line each.
-
-    \b
-    dmt list
-    dmt list options          every key for --set, with its default on digits
-    dmt list pixel-options    the same for data with masks, with its default on scenes
-    """
-    sections: dict[str, Callable[[], dict[str, str]]] = {
-        "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
-        "methods": lambda: {name: method.summary for name, method in catalogue.METHODS.items()},
-        "nets": lambda: build.NETS,
-        "options": lambda: configuration.described(presets.get("digits").config),
-        "pixel-options": lambda: configuration.described(presets.get("scenes").config),
-    }
-    if what is not None and what not in sections:
-        raise ConfigError(f"dmt list takes {', '.join(sections)}, not '{what}'")
-    for title in [what] if what else ["data", "methods", "nets"]:
-        out.print(f"{title}:")
-        for name, summary in sections[title]().items():
-            out.print(f"  {name:<18} {summary}", markup=False)
-
-
-@app.command()
-def plan(
-    data: DataArg,
-    method: MethodOpt = "dmt",
-    net: NetOpt = None,
-    set_: SetOpt = None,
-    config: ConfigOpt = None,
-    device: DeviceOpt = "auto",
-    time: Annotated[bool, typer.Option(help="Time a few steps of the net to forecast the duration.")] = True,
-) -> None:
-    """The stages of a method as a table. Trains nothing and needs no data.
-
-    \b
-    dmt plan digits --method dmt
-    dmt plan cifar10-4k --method cl --no-time
-    """
-    settings = _config(data, net, set_, config)
-    stages = catalogue.plan(method, settings.recipe).stages
-    spec = opening.net_spec(settings.data, settings.net)
-    build.build(spec, seed=0)  # an unknown net is an error here too
-    rate = None
-    if time:
-        execution = environment.pick_execution(device)
-        with environment.threads(environment.fitting_threads(spec.shape)):
-            rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
-    table, summary = forecast.table(stages, settings.data.sizes, rate)
-    Console(highlight=False, width=max(110, out.width)).print(table)
-    out.print(f"{summary}, net {settings.net}")
-
-
 @app.command()
 def fit(
     data: DataArg,
     out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.")],
     method: Annotated[
-        str | None, typer.Option("--method", "-m", help="A method of `dmt list`.  [default: dmt]")
+        str | None,
+        typer.Option(
+            "--method", "-m", help="A method of `dmt list`.  [default: dmt; on your images baseline beside it]"
+        ),
     ] = None,
     compare: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")] = None,
@@ -163,6 +96,7 @@ def fit(
     """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one goes on.
 
     \b
+    dmt fit photos/ --out runs/photos
     dmt fit digits --method dmt --seed 1 --out runs/a
     dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/cmp
     dmt fit scenes --compare baseline,dmt --out runs/s
@@ -177,9 +111,9 @@ def fit(
     report = run.fit(
         data,
         out=out_,
-        method=method or "dmt" if compare is None else [name.strip() for name in compare.split(",")],
+        method=method if compare is None else [name.strip() for name in compare.split(",")],
         seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
-        settings=_settings(net, set_, config),
+        settings=settings(net, set_, config),
         start=starting.parse(start or []),
         data_folder=data_folder,
         device=device,
@@ -291,17 +225,6 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or 'the system'}: {error.strerror or error}"
     return str(error)
-
-
-def _settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
-    """Overrides in order of precedence: file, then --set, then --net."""
-    settings: dict[str, Any] = {} if file is None else configuration.from_toml(file)
-    settings |= configuration.from_pairs(pairs or [])
-    return settings if net is None else settings | {"net": net}
-
-
-def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | None) -> Config:
-    return configuration.override(presets.get(data).config, _settings(net, pairs, file))
 
 
 def _note(text: str) -> None:

@@ -8,12 +8,11 @@ import typer
 from rich.console import Console
 
 from dmt import packing
+from dmt.cli_options import RunArg
 from dmt.data import published, segment_sets
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
-
-RunArg = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")]
 
 
 @app.command()

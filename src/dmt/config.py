@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dmt.data.options import DataOptions
+from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.segment_options import SegmentOptions
 from dmt.errors import ConfigError, unknown
 from dmt.methods.recipe import Recipe
@@ -20,7 +21,7 @@ from dmt.options import option
 class Config:
     """Everything that decides a result, apart from the method and the seed."""
 
-    data: DataOptions | SegmentOptions
+    data: DataOptions | SegmentOptions | PhotoOptions | PhotoMaskOptions
     recipe: Recipe
     net: str = option("resnet8-16", "the net, see `dmt list`")
     net_b: str | None = option(None, "pair: the net of line B, if it shall differ")
@@ -140,6 +141,8 @@ def _scalar(key: str, value: Any, kind: Any) -> Any:
         return value.lower() == "true"
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
+    if kind is str and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     if kind in (int, float) and isinstance(value, str | int) and not isinstance(value, bool):
         try:
             number = kind(value.replace("_", "") if isinstance(value, str) else value)

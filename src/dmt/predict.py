@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 from torch import Tensor, nn
 
 from dmt import files
+from dmt.data import photo_files
 from dmt.data.batches import scale
+from dmt.data.photo_files import EXTENSIONS
 from dmt.errors import DataError
-
-EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,12 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _open(path: Path, mode: str) -> Image.Image:
-    """An image upright, gray or color."""
-    try:
-        with Image.open(path) as opened:
-            return ImageOps.exif_transpose(opened).convert(mode)
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise DataError(f"{path} cannot be read as an image ({error}); mend or leave it out") from error
-
-
-def read_native(path: Path) -> np.ndarray:
-    """An image as (H, W, 3) uint8, of the size that it has."""
-    return np.array(_open(path, "RGB"), dtype=np.uint8)
-
-
 def read(path: Path, shape: tuple[int, int, int]) -> Tensor:
     """An image as (C, H, W) uint8: upright, gray or color as the net expects, resized to its size."""
     channels, height, width = shape
-    image = _open(path, "L" if channels == 1 else "RGB")
+    image = Image.fromarray(photo_files.read_photo(path)).convert("L" if channels == 1 else "RGB")
     if image.size != (width, height):
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
+        image = ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)  # the middle, as in training
     pixels = np.array(image, dtype=np.uint8).reshape(height, width, channels)
     return torch.from_numpy(pixels).permute(2, 0, 1)
 

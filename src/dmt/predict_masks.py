@@ -11,7 +11,8 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
-from dmt import files, predict, samples
+from dmt import files, samples
+from dmt.data import photo_files, photo_sets
 from dmt.data.batches import scale
 from dmt.errors import DataError
 from dmt.scoring import Shipped
@@ -26,7 +27,7 @@ def write(shipped: Shipped, paths: Sequence[Path], out: Path, tell: Callable[[in
     files.write(out / "classes.csv", _legend(shipped).encode())
     taken: set[str] = set()
     for done, path in enumerate(paths, start=1):
-        image = predict.read_native(path)
+        image = photo_files.read_photo(path)
         labels = label(shipped, image)
         name = _name(path, taken)
         mask = samples.indexed(labels, shipped.palette)
@@ -39,12 +40,17 @@ def write(shipped: Shipped, paths: Sequence[Path], out: Path, tell: Callable[[in
 @torch.no_grad()
 def label(shipped: Shipped, image: np.ndarray) -> np.ndarray:
     """The class of every pixel of an image (H, W, 3): (H, W) uint8."""
-    height, width = image.shape[:2]
+    native = image.shape[:2]
+    height, width = native if shipped.longest is None else photo_sets.limited(native, shipped.longest)
+    if (height, width) != native:
+        image = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
     device = next(shipped.net.parameters()).device
     planes = scale(torch.from_numpy(image.copy()).permute(2, 0, 1)[None].to(device))
     padded: Tensor = F.pad(planes, (0, -width % MULTIPLE, 0, -height % MULTIPLE))
-    logits = shipped.net(padded)[0, :, :height, :width]
-    labels: np.ndarray = logits.argmax(0).to(torch.uint8).cpu().numpy()
+    logits = shipped.net(padded)[:, :, :height, :width].float()
+    if (height, width) != native:
+        logits = F.interpolate(logits, native, mode="bilinear", align_corners=False)
+    labels: np.ndarray = logits[0].argmax(0).to(torch.uint8).cpu().numpy()
     return labels
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from dmt.config import Config
 from dmt.data.options import DataOptions
+from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.segment_options import SegmentOptions
 from dmt.errors import unknown
 from dmt.methods.recipe import Recipe
@@ -90,15 +91,16 @@ _SCENES = replace(
     batch=16,
     batch_pseudo=12,
     batch_labeled=4,
-    epochs=150,
+    epochs=100,
     epochs_oracle=20,
     epochs_round=3,
     epochs_online=10,
     rate=0.05,
-    rate_round=0.02,
-    gamma=3.0,
-    share=0.8,
+    rate_round=0.05,
+    gamma=2.0,
+    gamma_ramp=True,
 )
+"""Ours. From random parameters a student is unsure for long: γ grows, so that early in a round it listens."""
 
 
 def _voc(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
@@ -144,6 +146,18 @@ PRESETS: dict[str, Preset] = {
                 _SCENES,
                 net="fcn-16",
             ),
+            paper={},
+        ),
+        Preset(
+            "photos",
+            "a folder of your own images: dmt fit FOLDER (dmt check FOLDER first)",
+            Config(PhotoOptions(), Recipe(), net="resnet8-16"),
+            paper={},
+        ),
+        Preset(
+            "photo-masks",
+            "the same with masks",
+            Config(PhotoMaskOptions(), _SCENES, net="fcn-16"),
             paper={},
         ),
         _cifar10(

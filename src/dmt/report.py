@@ -42,9 +42,17 @@ class StageResult:
         return headline(scores[copy]) if copy in scores else None
 
     @property
+    def shown(self) -> str:
+        """The images whose score counts: test or, where there are none, validation."""
+        scores = {} if self.outcome is None else self.outcome["scores"]
+        return "validation" if "test" not in scores and "validation" in scores else "test"
+
+    @property
     def copies(self) -> list[str]:
-        """Which nets the stage kept: raw and maybe ema."""
-        return [] if self.outcome is None else list(self.outcome["scores"]["test"])
+        """Which nets the stage kept: raw and maybe ema. Without any score, raw is all that is known."""
+        if self.outcome is None:
+            return []
+        return list(self.outcome["scores"].get(self.shown, ["raw"]))
 
     def audited(self, key: str) -> float | None:
         audit = None if self.outcome is None else self.outcome["audit"]
@@ -87,12 +95,15 @@ class JobResult:
         return tuple(name[0] for name in self.results)
 
     def test_score(self, copy: str, lines: Sequence[str] = ("A", "B")) -> float:
-        """Test score of the last stage; of two lines, their mean. ``copy``: raw, ema, or shipped."""
+        """Test score of the last stage; of two lines, their mean. ``copy``: raw, ema, or shipped.
+
+        Where there are no test images, it is the score of the validation images.
+        """
         if copy == "shipped":
             stage, chosen = self.shipped()
-            return _number(stage.score("test", chosen))
+            return _number(stage.score(stage.shown, chosen))
         finals = [stage for stage in self.stages if stage.name in self.results and stage.name[0] in lines]
-        return statistics.fmean(_number(stage.score("test", copy)) for stage in finals) if finals else math.nan
+        return statistics.fmean(_number(stage.score(stage.shown, copy)) for stage in finals) if finals else math.nan
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,10 @@ class Report:
             "shipped: of the last nets, the one that the validation images prefer; gain: over Baseline with the same "
             "seeds" + (", for a pair mean over mean." if pairs else ".")
         )
+        if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
+            note += (
+                "\nWithout test images the scores are those of the validation images, which also chose the shipped net."
+            )
         return f"{_text(table)}{note}\n{self._legend()}"
 
     def _groups(self) -> list[list[JobResult]]:
@@ -196,7 +211,7 @@ def _difference(job: JobResult, base: JobResult) -> float:
 def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
     """Score, coverage and pseudo-label error round by round, averaged over seeds."""
     title = f"{title}, by stage (mean over seeds)"
-    table = _table(title, "stage", "test raw", "test EMA", "kept", "least kept class", "label error", "weighted",
+    table = _table(title, "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted",
                    "weight right", "weight wrong")  # fmt: skip
     names = list(dict.fromkeys(stage.name for job in jobs for stage in job.stages))
     for name in names:
@@ -208,8 +223,8 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
 
         table.add_row(
             name,
-            mean(lambda stage: stage.score("test", "raw"), ".2f"),
-            mean(lambda stage: stage.score("test", "ema"), ".2f"),
+            mean(lambda stage: stage.score(stage.shown, "raw"), ".2f"),
+            mean(lambda stage: stage.score(stage.shown, "ema"), ".2f"),
             mean(_kept, ".0%"),
             mean(_least_kept, ".0%"),
             mean(lambda stage: stage.audited("error_kept"), ".2f"),
@@ -272,10 +287,10 @@ def preference(stage: StageResult, copy: str) -> float:
     return float("-inf") if value is None else float(value)  # without a single label there is nothing to like
 
 
-def headline(score: dict[str, Any]) -> float:
-    """The number a score is known by: mean IoU of pixels, accuracy of images."""
+def headline(score: dict[str, Any]) -> float | None:
+    """The number a score is known by: mean IoU of pixels, accuracy of images; None if no site had truth."""
     value = score.get("mean_iou", score["accuracy"])
-    return math.nan if value is None else float(value)
+    return None if value is None else float(value)
 
 
 def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> str:

@@ -1,26 +1,30 @@
 """A run: methods × seeds, as stages trained once each, in one folder that can be stopped, moved and gone on with."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from dmt import choosing, environment, planning, presets, progress, scoring, starting
 from dmt import config as configuration
-from dmt import environment, presets, progress, starting
-from dmt.data.segment_options import SegmentOptions
+from dmt.config import Config
+from dmt.core.execution import Execution
+from dmt.data import photos
 from dmt.errors import ConfigError
-from dmt.folder import Folder
+from dmt.folder import MANIFEST, Folder
 from dmt.methods import catalogue
+from dmt.presets import Preset
 from dmt.report import Report
 from dmt.runner import Conditions, Runner
 from dmt.stopping import Stop
 
 
 def fit(
-    data: str,
+    data: str | Path,
     *,
     out: str | Path,
-    method: str | Sequence[str] = "dmt",
+    method: str | Sequence[str] | None = None,
     seed: int | Iterable[int] = 1,
     settings: Mapping[str, Any] | None = None,
     start: str | Mapping[str, str] | None = None,
@@ -37,27 +41,35 @@ def fit(
     result equals that of an unbroken run. Stages that several methods have in common are trained once.
 
     Args:
-        data: a preset, e.g. "digits", "cifar10-4k" or "voc-1of20".
+        data: a folder of your own images, or a preset, e.g. "digits", "cifar10-4k" or "voc-1of20".
         out: the run's folder; nothing is written elsewhere.
-        method: one or more of `dmt list`.
+        method: one or more of `dmt list`; "dmt" by default, on own images "baseline" beside it.
         seed: one or more; a seed decides the split and every random number.
         settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
         data_folder: where a data set that is not embedded lies.
         device: "auto", "cpu", "cuda" or "cuda:N".
         fast: compile steps and, on CUDA, record them as a graph; by default on CUDA only.
-        budget: stop cleanly after so many seconds.
+        budget: stop cleanly after so many seconds. A new run on own images gets a schedule that fits.
         checkpoint_every: seconds between checkpoints within a stage.
         watcher: hears of progress; bars or lines by default.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
-    preset = presets.get(data)
+    execution = environment.pick_execution(device, fast)
+    folder = Folder(Path(out))
+    own = own_folder(data)
+    preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution)
     config = configuration.override(preset.config, settings or {})
-    if isinstance(config.data, SegmentOptions) and not config.recipe.per_class:
-        raise ConfigError("pixels are ranked within each class; leave per_class=true")
+    if own is not None and budget is not None and not (folder.path / MANIFEST).is_file():
+        album = photos.open_album(own)
+        config, fitted = planning.within(config, album, planning.rehearse(config, album, execution), budget)
+        told = (*told, *fitted)
+    if method is None:
+        method = "dmt" if own is None else ["baseline", "dmt"] if config.data.sizes.unlabeled else "baseline"
     methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
+    _require_sense(config, methods, own)
     seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     if not checkpoint_every >= 0:
         raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {checkpoint_every}")
@@ -65,16 +77,17 @@ def fit(
         catalogue.plan(each, config.recipe)  # an unknown method is refused before anything is written
     if not methods or not seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
-    execution = environment.pick_execution(device, fast)
-    folder = Folder(Path(out))
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
     starts = starting.find(given, config, preset.start, folder.starts())
     with watcher or progress.default() as watching:
-        conditions = Conditions(Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
+        for line in told:
+            watching.note(line)
+        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
         runner = Runner(config, folder, starts, conditions)
         runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
         head = {
-            "data": data,
+            "data": preset.name,
+            "folder": None if own is None else str(own.resolve()),
             "config": configuration.flat(config),
             "images": runner.fingerprint,
             "starts": starts.known,
@@ -89,3 +102,34 @@ def fit(
             folder.log_session(environment.describe(execution.device))
             runner.run(methods, seeds)
     return Report.read([out])
+
+
+def own_folder(data: str | Path) -> Path | None:
+    """The folder of own images that ``data`` names; None if it names a preset."""
+    if isinstance(data, str) and data in presets.PRESETS:
+        return None
+    path = Path(data)
+    if path.is_dir():
+        return path
+    if isinstance(data, Path) or "/" in data or "." in data:
+        raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
+    return None
+
+
+def _chosen(own: Path, folder: Folder, execution: Execution) -> tuple[Preset, tuple[str, ...]]:
+    """What was chosen for own images: now, or when the run that goes on was made."""
+    if not (folder.path / MANIFEST).is_file():
+        choice = choosing.choose(own, execution.device)
+        return choice.preset, (*choice.album.notes, *choice.lines)
+    known = presets.get(folder.manifest()["data"])
+    return replace(known, config=scoring.configuration_of(folder)), ()
+
+
+def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> None:
+    """Refuse what cannot mean anything, before anything is written."""
+    if config.data.sizes.pixels and not config.recipe.per_class:
+        raise ConfigError("pixels are ranked within each class; leave per_class=true")
+    if own is not None and "oracle" in methods:
+        raise ConfigError("the Oracle needs the labels of all images, which nobody knows here; leave it out")
+    if not config.data.sizes.unlabeled and set(methods) - {"baseline", "oracle"}:
+        raise ConfigError("there are no unlabeled images to learn from; add some, or use --method baseline")

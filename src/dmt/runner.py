@@ -30,6 +30,9 @@ from dmt.training.journal import Journal
 from dmt.training.pixel_store import PixelStore
 from dmt.training.trainer import Trainer
 
+ROOM = ".cache"
+"""Below a run's folder: decoded images, if they are too many for memory."""
+
 
 @dataclass(frozen=True)
 class Conditions:
@@ -58,7 +61,8 @@ class Runner:
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
         watcher = self._conditions.watcher
-        opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading)
+        room = self.folder.path / ROOM
+        opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading, room)
         self.fingerprint = opened.fingerprint
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]
@@ -190,15 +194,19 @@ class Runner:
         Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:
             lesson.close()
-        self._conditions.watcher.note(f"{title}: {_said(scores['test'])} after {steps} steps, "
+        self._conditions.watcher.note(f"{title}: {_said(scores)} after {steps} steps, "
                                       f"{progress.duration(seconds)}")  # fmt: skip
 
 
-def _said(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """A stage's score on the test images in words."""
-    key, name = ("mean_iou", "mean IoU") if "mean_iou" in scores["raw"] else ("accuracy", "accuracy")
-    slow = f" (EMA {scores['ema'][key]:.2f})" if "ema" in scores else ""
-    return f"test {name} {scores['raw'][key]:.2f}{slow}"
+def _said(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """A stage's score in words: on the test images or, where there are none, on the validation images."""
+    split = next((split for split in ("test", "validation") if split in scores), None)
+    if split is None:
+        return "done"
+    raw = scores[split]["raw"]
+    key, name = ("mean_iou", "mean IoU") if "mean_iou" in raw else ("accuracy", "accuracy")
+    slow = f" (EMA {scores[split]['ema'][key]:.2f})" if "ema" in scores[split] else ""
+    return f"{split} {name} {raw[key]:.2f}{slow}"
 
 
 def _shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:

@@ -26,12 +26,16 @@ def chosen(task: Task) -> torch.Tensor:
 
 def write_images(folder: Path, task: Task, audit: PixelAudit) -> None:
     """The images and, for the report alone, their masks."""
-    if folder.exists():
+    positions = chosen(task).tolist()
+    kinds = ("image",) if audit.mask(0) is None else ("image", "truth")
+    if all(len(list(folder.glob(f"*-{kind}.png"))) == len(positions) for kind in kinds):
         return
-    for position in chosen(task).tolist():
+    for position in positions:
         name = name_of(position, task.unlabeled.ids[position])
+        mask = audit.mask(position)
+        if mask is not None:
+            _save(folder / f"{name}-truth.png", indexed(mask.numpy(), task.colors))
         _save(folder / f"{name}-image.png", Image.fromarray(task.unlabeled.images.image(position).numpy()))
-        _save(folder / f"{name}-truth.png", indexed(audit.mask(position).numpy(), task.colors))
 
 
 def write_round(folder: Path, trainer: Trainer, task: Task, planes: tuple[Ragged, Ragged]) -> None:

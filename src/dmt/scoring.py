@@ -57,9 +57,10 @@ class Finished:
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
         task, _ = self._data.split(job.seed)
+        on = "validation" if on == "test" and not len(task.test) else on
         images = task.test if on == "test" else task.validation
         if not len(images):
-            raise ConfigError(f"the run has no {on} images; use --on test")
+            raise ConfigError(f"the run has no {on} images; put some into test/ or val/ of its data")
         if on == "validation" and job.method == "oracle":
             raise ConfigError("the Oracle was trained on the validation images; use --on test")
         scores = {}
@@ -81,6 +82,7 @@ class Shipped:
         classes: their names.
         palette: their colors, of pixels.
         name: for people.
+        longest: images whose longer side is more than this are made smaller, as in training.
     """
 
     net: nn.Module
@@ -88,6 +90,7 @@ class Shipped:
     classes: tuple[str, ...]
     palette: tuple[tuple[int, int, int], ...]
     name: str
+    longest: int | None = None
 
 
 def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.device) -> Shipped:
@@ -102,7 +105,8 @@ def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.
     spec = opening.net_spec(config.data, config.net_of(stage.name[0]))
     net = finished_net(folder.stage(stage.place), spec, copy).to(device)
     name = f"{job.method} seed {job.seed}, {stage.name} {copy}"
-    return Shipped(net, spec, opening.classes(config.data), opening.palette(config.data), name)
+    data = config.data
+    return Shipped(net, spec, opening.classes(data), opening.palette(data), name, opening.longest(data))
 
 
 def table(finished: Finished, job: JobResult, on: str) -> str:

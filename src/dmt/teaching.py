@@ -36,7 +36,7 @@ def make(
     watch = audit.watch()
     labeler.label_pixels(net, task, device, writer, watch, tell)
     # before the labels are complete: afterwards those that were not kept are gone
-    files.write_json(place / AUDIT, {"error_top": watch.error_top()})
+    files.write_json(place / AUDIT, {} if watch is None else {"error_top": watch.error_top()})
     writer.finish(wish.fraction, wish.provenance, wish.noise, wish.seed)
 
 

@@ -45,7 +45,7 @@ def write_voc(folder: Path, extra: bool = True, more: int = 0) -> dict[str, np.n
     root = folder / "VOCdevkit" / "VOC2012"
     planes = {}
     train = VOC_TRAIN + tuple(f"2009_{number:06d}" for number in range(more))
-    sizes = VOC_SIZES | {name: (23, 35) for name in train[len(VOC_TRAIN) :]}
+    sizes = VOC_SIZES | dict.fromkeys(train[len(VOC_TRAIN) :], (23, 35))
     for number, (name, size) in enumerate(sizes.items()):
         save(root / "JPEGImages" / f"{name}.jpg", random_image(size, number))
         planes[name] = random_mask(size, [*range(21), 255], number)
@@ -62,7 +62,7 @@ def write_voc(folder: Path, extra: bool = True, more: int = 0) -> dict[str, np.n
 
 
 def write_cityscapes(folder: Path, more: int = 0) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """leftImg8bit and gtFine in ``folder``, ``more`` images in train; returns images and masks, both as in the files."""
+    """leftImg8bit and gtFine in ``folder``, ``more`` images in train; returns images and masks as in the files."""
     images, planes = {}, {}
     train = CITY_TRAIN + tuple(f"ulm/ulm_{number:06d}_000019" for number in range(more))
     for part, names in (("train", train), ("val", CITY_VAL)):

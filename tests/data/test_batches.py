@@ -38,7 +38,8 @@ def test_images_labels_and_confidence_stay_together() -> None:
     data = labeled_set(20)
     target = Target(torch.arange(100, 130), torch.arange(30) / 30)
     unlabeled = torch.arange(200, 230, dtype=torch.uint8).view(-1, 1, 1, 1).expand(30, 1, 2, 2)
-    batches = ImageBatches(data, (4, 12), POLICIES["none"], 7, PLAIN, (unlabeled, target))
+    pseudo = unlabeled, (torch.arange(30), target)
+    batches = ImageBatches(data, (4, 12), POLICIES["none"], 7, PLAIN, pseudo)
     for step in range(8):
         batch = batches.make(batches.draw(step))
         assert batch.images.shape == (4, 1, 2, 2)

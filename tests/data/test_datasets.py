@@ -22,7 +22,7 @@ def test_digits_are_what_is_said_of_them() -> None:
 
 
 def test_an_unlabeled_sample_has_no_truth_by_type() -> None:
-    assert {field.name for field in dataclasses.fields(UnlabeledSet)} == {"ids", "images"}
+    assert {field.name for field in dataclasses.fields(UnlabeledSet)} == {"ids", "images", "digests"}
 
 
 def test_fingerprints_see_every_bit() -> None:

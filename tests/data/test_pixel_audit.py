@@ -5,7 +5,7 @@ from torch import Tensor
 
 from dmt.core.codes import LEVELS
 from dmt.data import ragged, size_groups
-from dmt.data.pixel_audit import PixelAudit
+from dmt.data.pixel_audit import PixelAudit, Tally, Watch
 from dmt.data.sets import LabeledSet
 
 SIZES = [(20, 31), (33, 10), (5, 5), (25, 30)]
@@ -25,6 +25,23 @@ def audit_of(planes: list[np.ndarray]) -> PixelAudit:
     return PixelAudit(truth, LabeledSet(tuple("abcd"[: len(planes)]), images, truth))
 
 
+def watch_of(audit: PixelAudit) -> Watch:
+    watch = audit.watch()
+    assert watch is not None
+    return watch
+
+
+def tally_of(audit: PixelAudit) -> Tally:
+    tally = audit.tally()
+    assert tally is not None
+    return tally
+
+
+def test_where_nobody_knows_the_truth_nothing_is_audited() -> None:
+    audit = PixelAudit(None, audit_of(masks(0.0)).everything)
+    assert [audit.watch(), audit.tally(), audit.mask(0)] == [None] * 3
+
+
 def guesses(generator: torch.Generator, levels: int) -> list[tuple[Tensor, Tensor]]:
     """Labels (H, W) int64 and codes (H, W) int32 of every image."""
     return [
@@ -35,7 +52,7 @@ def guesses(generator: torch.Generator, levels: int) -> list[tuple[Tensor, Tenso
 
 def see(audit: PixelAudit, planes: list[tuple[Tensor, Tensor]]) -> dict[str, float | None]:
     """Through the same padded batches as labeling; what lies in the padding is nonsense, and sure."""
-    watch = audit.watch()
+    watch = watch_of(audit)
     for group in size_groups.groups(SIZES):
         labels = torch.zeros(len(group.positions), group.height, group.width, dtype=torch.int64)
         found = torch.full(labels.shape, LEVELS - 1, dtype=torch.int32)
@@ -58,7 +75,7 @@ def sorted_errors(planes: list[tuple[Tensor, Tensor]], truth: list[np.ndarray], 
     wanted = top * len(shared)
     whole = int(wanted)
     rest = (wanted - whole) * (shared[whole] if whole < len(shared) else 0.0)
-    return 100.0 * (shared[:whole].sum() + rest) / wanted
+    return float(100.0 * (shared[:whole].sum() + rest) / wanted)
 
 
 @pytest.mark.parametrize("levels", [LEVELS, 7, 1], ids=["hardly a tie", "many ties", "all alike"])
@@ -87,7 +104,7 @@ def test_surer_labels_that_are_right_come_first(generator: torch.Generator) -> N
 def test_tally_equals_a_loop(generator: torch.Generator) -> None:
     truth = masks(void=0.3)
     audit = audit_of(truth)
-    tally, weighed = audit.tally(), audit.tally()
+    tally, weighed = tally_of(audit), tally_of(audit)
     kept_planes, weight_planes = [], []
     for position, (labels, _) in enumerate(guesses(generator, 2)):
         kept = torch.where(torch.rand(SIZES[position], generator=generator) < 0.5, labels, 255).to(torch.uint8)
@@ -119,18 +136,18 @@ def test_tally_equals_a_loop(generator: torch.Generator) -> None:
 def test_without_truth_or_labels_there_is_nothing_to_say(generator: torch.Generator) -> None:
     blind = audit_of([np.full(size, 255, np.uint8) for size in SIZES])
     assert set(see(blind, guesses(generator, 9)).values()) == {None}
-    tally = blind.tally()
+    tally = tally_of(blind)
     tally.add(torch.tensor([2]), torch.zeros(1, 5, 5, dtype=torch.uint8), torch.ones(1, 5, 5))
     assert tally.error() is None
     assert set(tally.weighted().values()) == {None}
-    unkept = audit_of(masks(void=0.0)).tally()
+    unkept = tally_of(audit_of(masks(void=0.0)))
     unkept.add(torch.tensor([2]), torch.full((1, 5, 5), 255, dtype=torch.uint8))
     assert unkept.error() is None
 
 
 def test_labels_that_are_all_right_weigh_nothing_wrong() -> None:
     planes = masks(void=0.0)
-    tally = audit_of(planes).tally()
+    tally = tally_of(audit_of(planes))
     tally.add(torch.tensor([2]), torch.from_numpy(planes[2])[None], torch.full((1, 5, 5), 0.25))
     assert tally.error() == 0.0
     assert tally.weighted() == {"error_kept_weighted": 0.0, "weight_right": 0.25, "weight_wrong": None}

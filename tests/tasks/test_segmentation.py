@@ -52,7 +52,9 @@ def test_the_audit_knows_the_masks_of_the_unlabeled(images: Parts, options: Segm
     train = images[0]
     for position in (0, 10, 22):
         there = train.ids.index(task.unlabeled.ids[position])
-        assert torch.equal(audit.mask(position), train.labels.image(there))
+        mask = audit.mask(position)
+        assert mask is not None
+        assert torch.equal(mask, train.labels.image(there))
         assert torch.equal(task.unlabeled.images.image(position), train.images.image(there))
 
 

@@ -106,7 +106,7 @@ def test_compiled_and_plain_steps_agree(weighting: str) -> None:
     """The whole step of a round, augmentation and all; the compiler may round differently, and no more."""
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     labels = torch.arange(60) % 10
-    pseudo = images[20:], Target(labels[20:], torch.linspace(0.2, 1.0, 40))
+    pseudo = images[20:], (torch.arange(40), Target(labels[20:], torch.linspace(0.2, 1.0, 40)))
     schedule = Schedule(epochs=1, rate=0.1, rate_ramp="cosine", labeled=8, pseudo=24)
     objective = Stored(weighting, gamma=4.0, mixup=0.75)
     results = []

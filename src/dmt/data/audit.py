@@ -16,9 +16,14 @@ class Audit:
         everything: all training images with their truth, for the Oracle alone.
     """
 
-    def __init__(self, truth: Tensor, everything: LabeledSet[Tensor]) -> None:
-        self._truth = truth  # (N,) int64, in the order of the unlabeled set
+    def __init__(self, truth: Tensor | None, everything: LabeledSet[Tensor]) -> None:
+        self._truth = truth  # (N,) int64, in the order of the unlabeled set; None if nobody knows it
         self.everything = everything
+
+    @property
+    def known(self) -> bool:
+        """Whether anybody knows the truth of the unlabeled images."""
+        return self._truth is not None
 
     def pseudo_labels(
         self, labels: Tensor, confidence: Tensor, selected: Tensor, weights: Tensor | None
@@ -33,6 +38,8 @@ class Audit:
         Returns:
             Percentages and mean weights ready for the journal; None where nothing could be counted.
         """
+        if self._truth is None:
+            return {} if weights is None else {"weight_kept": _mean(weights, selected.float())}
         wrong = (labels != self._truth).float()
         kept = selected.float()
         result: dict[str, object] = {

@@ -59,7 +59,7 @@ class ImageBatches:
         augment: the policy for both.
         seed: of the stage.
         execution: where the batches are needed, and whether to compile their making.
-        pseudo: unlabeled images, and their stored target if the stage has one.
+        pseudo: unlabeled images, with the positions and the stored target of those that teach; without, all do.
         view: the key under which a batch holds the unlabeled images.
     """
 
@@ -70,45 +70,53 @@ class ImageBatches:
         augment: Augment,
         seed: int,
         execution: Execution,
-        pseudo: tuple[Tensor, Target | None] | None = None,
+        pseudo: tuple[Tensor, tuple[Tensor, Target] | None] | None = None,
         view: str = "train",
     ) -> None:
         device = execution.device
         self._images, self._truth = labeled.images.to(device), labeled.labels.to(device)
         self._augment, self._seed, self._device, self._view = augment, seed, device, view
         self._order = Order(len(labeled), sizes[0], seed, "labeled order")
-        self._pseudo: tuple[Tensor, Target | None] | None = None
+        self._unlabeled: Tensor | None = None
+        self._taught: tuple[Tensor, Target] | None = None
         self.size = sum(sizes) if pseudo is not None else sizes[0]
         # gathering stays outside: its shapes depend on the number of images, the rest only on the size of a step
         self._changed = execution.compiled(_changed)
         if pseudo is not None:
-            images, target = pseudo
-            moved = None if target is None else Target(target.labels.to(device), target.confidence.to(device))
-            self._pseudo = images.to(device), moved
-            self._pseudo_order = Order(len(images), sizes[1], seed, "pseudo order")
+            self._unlabeled = pseudo[0].to(device)
+            if pseudo[1] is not None:
+                positions, target = pseudo[1]
+                moved = Target(target.labels.to(device), target.confidence.to(device))
+                self._taught = positions.to(device), moved
+            count = len(pseudo[0]) if pseudo[1] is None else len(pseudo[1][0])
+            self._pseudo_order = Order(count, sizes[1], seed, "pseudo order")
 
     def draw(self, step: int) -> Drawn:
         """The luck of this step; the same for the same step, whatever was asked before."""
         generator = streams.device_stream(self._device, self._seed, "augment", step)
         return Drawn(
             labeled=trees.send(self._order(step), self._device),
-            pseudo=None if self._pseudo is None else trees.send(self._pseudo_order(step), self._device),
+            pseudo=None if self._unlabeled is None else trees.send(self._pseudo_order(step), self._device),
             augment=self._augment.draw(self.size, generator, self._device),
         )
 
     def make(self, drawn: Drawn) -> Batch:
         """The batch that was drawn."""
         images, truth = self._images[drawn.labeled], self._truth[drawn.labeled]
-        if self._pseudo is None or drawn.pseudo is None:
+        if self._unlabeled is None or drawn.pseudo is None:
             return Batch(self._changed(self._augment, images, drawn.augment), truth)
-        unlabeled, target = self._pseudo
-        count = len(drawn.pseudo)
-        images = self._changed(self._augment, torch.cat([unlabeled[drawn.pseudo], images]), drawn.augment)
+        where, target = drawn.pseudo, None
+        if self._taught is not None:
+            where = self._taught[0][drawn.pseudo]
+            stored = self._taught[1]
+            target = Target(stored.labels[drawn.pseudo], stored.confidence[drawn.pseudo])
+        count = len(where)
+        images = self._changed(self._augment, torch.cat([self._unlabeled[where], images]), drawn.augment)
         return Batch(
             images=images[count:],
             truth=truth,
             views={self._view: images[:count]},
-            pseudo=None if target is None else Target(target.labels[drawn.pseudo], target.confidence[drawn.pseudo]),
+            pseudo=target,
         )
 
 

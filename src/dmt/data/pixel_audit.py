@@ -18,21 +18,21 @@ class PixelAudit:
         everything: all training images with their masks, for the Oracle alone.
     """
 
-    def __init__(self, truth: Ragged, everything: LabeledSet[Ragged]) -> None:
-        self._truth = truth  # in the order of the unlabeled set
+    def __init__(self, truth: Ragged | None, everything: LabeledSet[Ragged]) -> None:
+        self._truth = truth  # in the order of the unlabeled set; None if nobody knows it
         self.everything = everything
 
-    def watch(self) -> "Watch":
+    def watch(self) -> "Watch | None":
         """Looks on while a net labels all pixels."""
-        return Watch(self._truth)
+        return None if self._truth is None else Watch(self._truth)
 
-    def tally(self) -> "Tally":
+    def tally(self) -> "Tally | None":
         """Adds up the errors and the weights of kept labels."""
-        return Tally(self._truth)
+        return None if self._truth is None else Tally(self._truth)
 
-    def mask(self, position: int) -> Tensor:
+    def mask(self, position: int) -> Tensor | None:
         """The truth of one unlabeled image, (H, W) uint8, for pictures in the report."""
-        return self._truth.image(position)
+        return None if self._truth is None else self._truth.image(position)
 
 
 class Watch:

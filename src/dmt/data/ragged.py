@@ -5,10 +5,13 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from dmt.data import rooms
 
 Tell = Callable[[int, int], None]  # (done, of)
 
@@ -74,6 +77,7 @@ def fill(
     channels: int | None = 3,
     dtype: torch.dtype = torch.uint8,
     tell: Tell | None = None,
+    file: Path | None = None,
 ) -> Ragged:
     """Read images in parallel, straight into one buffer.
 
@@ -82,12 +86,13 @@ def fill(
         read: position -> (H, W, C) or, without channels, (H, W).
         channels: None for masks and other planes.
         tell: hears how many are done.
+        file: backs the buffer if it is large.
     """
     heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
     counts = heights * widths
     starts = counts.cumsum(0) - counts
     shape = (int(counts.sum()),) if channels is None else (int(counts.sum()), channels)
-    pixels = torch.empty(shape, dtype=dtype)
+    pixels = rooms.make(shape, dtype, file)
     room = pixels.numpy()
 
     def place(position: int) -> str:

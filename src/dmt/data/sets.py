@@ -25,6 +25,7 @@ class UnlabeledSet(Generic[Planes]):
 
     ids: tuple[str, ...]
     images: Planes
+    digests: tuple[str, ...] | None = None  # of each image, if they were taken when it was read
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -32,7 +33,7 @@ class UnlabeledSet(Generic[Planes]):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of every bit."""
-        return _digest("\n".join(self.ids), self.images)
+        return _digest("\n".join(self.ids), self.digests or self.images)
 
     def take(self, positions: Tensor) -> "UnlabeledSet[Planes]":
         """The images at these positions, in this order."""
@@ -69,11 +70,11 @@ def fingerprint(images: tuple[LabeledSet[Any], LabeledSet[Any]]) -> str:
     return " ".join(part.fingerprint for part in images)
 
 
-def _digest(text: str, *planes: Tensor | Ragged) -> str:
+def _digest(text: str, *planes: Tensor | Ragged | tuple[str, ...]) -> str:
     digest = hashlib.sha256(text.encode())
     for each in planes:
-        if isinstance(each, Ragged):
-            digest.update("\n".join(each.digests).encode())
+        if isinstance(each, Ragged | tuple):
+            digest.update("\n".join(each if isinstance(each, tuple) else each.digests).encode())
             continue
         digest.update(f"{each.dtype}{tuple(each.shape)}".encode())
         # 0-d and empty tensors have bytes too, and reshape makes a view of them where it can

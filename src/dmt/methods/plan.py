@@ -81,7 +81,9 @@ class Stage:
             return self._pass(sizes.unlabeled)
         count = sizes.everything if self.truth == "everything" else sizes.labeled
         if self.share is not None:
-            count = len(range(*self.share.slice(count).indices(count)))
+            labels, count = count, len(range(*self.share.slice(count).indices(count)))
+            if not count:
+                raise ConfigError(f"{self.name} would see none of {labels} labels; set share=none")
         return self._pass(count)
 
     def _pass(self, count: int) -> int:

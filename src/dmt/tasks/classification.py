@@ -9,15 +9,19 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
-from dmt.data import augment, batches, splits
+from dmt.data import augment, batches, photo_sets, splits
 from dmt.data.audit import Audit
 from dmt.data.datasets import DATASETS
 from dmt.data.options import DataOptions
+from dmt.data.photo_options import PhotoOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.errors import DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
 from dmt.types import Normalization, Target
+
+PHOTOGRAPHS = Normalization((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Of photographs in general: the usual numbers of ImageNet."""
 
 VIEWED = 500
 """Images per forward outside of training."""
@@ -49,9 +53,7 @@ class Classification(Task):
         seed: int,
         execution: Execution,
     ) -> Batches:
-        taken: tuple[Tensor, Target | None] | None = None
-        if schedule.pseudo:
-            taken = (self.unlabeled.images, None) if pseudo is None else (self.unlabeled.images[pseudo[0]], pseudo[1])
+        taken = (self.unlabeled.images, pseudo) if schedule.pseudo else None
         sizes = (schedule.labeled, schedule.pseudo)
         return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
 
@@ -66,6 +68,31 @@ def net_spec(options: DataOptions, net: str) -> NetSpec:
     """What a net must fit to work on a data set that is not open."""
     data = DATASETS[options.dataset]
     return NetSpec(net, len(data.classes), data.shape, data.normalization)
+
+
+def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
+    """What a net must fit to work on own images."""
+    return NetSpec(net, len(options.classes), (3, options.size, options.size), PHOTOGRAPHS)
+
+
+def split_photos(options: PhotoOptions, parts: photo_sets.Parts[Tensor], seed: int) -> tuple[Classification, Audit]:
+    """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
+    labeled, validation = parts.labeled, parts.validation
+    if options.validation and not len(validation):
+        held_out = options.validation * len(options.classes)
+        rest, carved = splits.carve(labeled.labels, len(options.classes), held_out, "validation")
+        labeled, validation = parts.labeled.take(rest), parts.labeled.take(carved)
+    task = Classification(
+        classes=options.classes,
+        shape=(3, options.size, options.size),
+        normalization=PHOTOGRAPHS,
+        augment=augment.POLICIES[options.augment],
+        labeled=labeled,
+        unlabeled=parts.unlabeled,
+        validation=validation,
+        test=parts.test,
+    )
+    return task, Audit(None, labeled)
 
 
 def split_up(

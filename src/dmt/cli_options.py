@@ -1,0 +1,32 @@
+"""Arguments that several verbs of the command share."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dmt import config as configuration
+
+DataArg = Annotated[
+    str, typer.Argument(metavar="DATA", help="A folder of your images, or a data set of `dmt list`, e.g. digits.")
+]
+RunArg = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")]
+MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
+NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2, timm:resnet18 or smp:unet/resnet34.")]
+StartOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--start", metavar="[A=]START", help="Fresh nets start from: random, timm, wheel or a file; repeatable."
+    ),
+]
+SetOpt = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override an option; repeatable.")]
+ConfigOpt = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Overrides from a TOML file.")]
+DataOpt = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of a data set that is not embedded.")]
+DeviceOpt = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+
+
+def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
+    """Overrides in order of precedence: file, then --set, then --net."""
+    settings: dict[str, Any] = {} if file is None else configuration.from_toml(file)
+    settings |= configuration.from_pairs(pairs or [])
+    return settings if net is None else settings | {"net": net}

@@ -1,0 +1,60 @@
+"""A folder of someone's own images, once its layout is understood: what is labeled, what is not, and by which names."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+Color = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Photo:
+    """One image file.
+
+    Attributes:
+        id: its path below the album's root, with forward slashes: unique, and the same on every machine.
+        path: where it is.
+        label: number of its class, where images get labels.
+        mask: its mask, where pixels get labels.
+    """
+
+    id: str
+    path: Path
+    label: int | None = None
+    mask: Path | None = None
+
+
+@dataclass(frozen=True)
+class Album:
+    """What a folder holds.
+
+    Attributes:
+        root: the folder.
+        layout: which layout was recognized, in a line for people.
+        pixels: whether pixels get labels, or images.
+        classes: their names, in the order of their numbers.
+        labeled, unlabeled: to learn from.
+        validation, test: labeled photos put aside by the user; may be empty.
+        colors: of masks drawn in colors, the class of each color; None for masks whose pixels are class numbers.
+        palette: a color for each class, where pixels get labels.
+        notes: what was noticed and decided on the way, a line each.
+    """
+
+    root: Path
+    layout: str
+    pixels: bool
+    classes: tuple[str, ...]
+    labeled: tuple[Photo, ...]
+    unlabeled: tuple[Photo, ...]
+    validation: tuple[Photo, ...] = ()
+    test: tuple[Photo, ...] = ()
+    colors: dict[Color, int] | None = None
+    palette: tuple[Color, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def parts(self) -> Iterator[tuple[str, tuple[Photo, ...]]]:
+        """The four parts by name."""
+        yield "labeled", self.labeled
+        yield "unlabeled", self.unlabeled
+        yield "validation", self.validation
+        yield "test", self.test

@@ -1,0 +1,27 @@
+"""Room for decoded images: in memory while they are few, else in a file that the system pages in and out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+MEMORY = 1 << 30
+"""Bytes that are held in memory without asking."""
+
+
+def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None, memory: int = MEMORY) -> Tensor:
+    """An uninitialized tensor; backed by ``file`` if it is large and a file is given."""
+    bytes_ = int(np.prod(shape, dtype=np.int64)) * torch.empty(0, dtype=dtype).element_size()
+    if file is None or bytes_ <= memory:
+        return torch.empty(tuple(shape), dtype=dtype)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    kind = torch.empty(0, dtype=dtype).numpy().dtype
+    return torch.from_numpy(np.memmap(file, dtype=kind, mode="w+", shape=tuple(shape)))
+
+
+def reopen(shape: Sequence[int], dtype: torch.dtype, file: Path) -> Tensor:
+    """What was made before, for reading: changes would stay in memory."""
+    kind = torch.empty(0, dtype=dtype).numpy().dtype
+    return torch.from_numpy(np.memmap(file, dtype=kind, mode="c", shape=tuple(shape)))
