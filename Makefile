@@ -10,8 +10,13 @@ export OMP_WAIT_POLICY := passive
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and print a table (2 minutes)
-	$(BIN)/dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/demo
+demo: .venv/.lean  ## train Baseline and DMT on embedded digits and scenes and print tables (under 3 minutes)
+	@mkdir -p runs && echo "images: digits, in the background; pixels: scenes, in front"
+	@OMP_NUM_THREADS=1 $(BIN)/dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/demo/digits \
+	  > runs/demo-digits.log 2>&1 & digits=$$!; \
+	OMP_NUM_THREADS=1 $(BIN)/dmt fit scenes --compare baseline,dmt --set fractions=0.3,0.6,1 --out runs/demo/scenes > runs/demo-scenes.log && \
+	wait $$digits || { cat runs/demo-digits.log; exit 1; }
+	$(BIN)/dmt report runs/demo/digits runs/demo/scenes
 
 test: .venv/.full  ## run the checks and the whole suite
 	@$(MAKE) --no-print-directory lint
@@ -32,7 +37,7 @@ format: .venv/.full  ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 
 clean:  ## remove the environment and the demo's run
-	rm -rf .venv runs/demo
+	rm -rf .venv runs/demo runs/demo-*.log
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -46,7 +46,7 @@ def rehearse(config: Config, album: Album, execution: Execution, patience: float
     reading = (time.perf_counter() - began) / max(len(some.labeled) + len(some.unlabeled), 1)
     task, _ = opened.split(1)
     if task.pixels:
-        execution = replace(execution, compiles=False)
+        execution = execution.for_pixels()
     steps: dict[str, float] = {}
     with execution.active():
         for stage in _kinds(config, bool(album.unlabeled)):

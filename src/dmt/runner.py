@@ -67,8 +67,7 @@ class Runner:
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]
         if task.pixels:
-            # compiling a large net takes longer than it saves
-            self._conditions = replace(self._conditions, execution=replace(self._conditions.execution, compiles=False))
+            self._conditions = replace(self._conditions, execution=self._conditions.execution.for_pixels())
         trial.compiles(self._conditions.execution)
         for name in dict.fromkeys((self._config.net, self._config.net_of("B"))):
             trial.fits(task, name)
@@ -162,7 +161,8 @@ class Runner:
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
         spec = task.net_spec(self._config.net_of(work.stage.line))
         net = finished_net(self.folder.stage(work.place), spec, copy)
-        return net.to(self._conditions.execution.device)
+        execution = self._conditions.execution
+        return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
 
     def _trainer(self, work: Work, steps: int, task: Task, batches: Batches, family: Mapping[str, Work]) -> Trainer:
         stage = work.stage

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import torch
@@ -20,6 +20,16 @@ class Execution:
     device: torch.device
     fast: bool = False
     compiles: bool = True  # large nets gain little from compiling, and take minutes of it: they are recorded only
+    pixels: bool = False  # large images are faster with channels last on a CPU too
+
+    @property
+    def layout(self) -> torch.memory_format:
+        """How images and parameters lie in memory."""
+        return torch.channels_last if self.on_cuda or self.pixels else torch.contiguous_format
+
+    def for_pixels(self) -> "Execution":
+        """The same for nets that label pixels."""
+        return replace(self, compiles=False, pixels=True)
 
     @property
     def on_cuda(self) -> bool:

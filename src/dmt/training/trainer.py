@@ -26,8 +26,7 @@ class Student:
         self._forward: Callable[[Tensor], Tensor] = execution.compiled(net)
 
     def __call__(self, images: Tensor) -> Tensor:
-        if self._execution.on_cuda:
-            images = images.contiguous(memory_format=torch.channels_last)
+        images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
             logits = self._forward(images)
         return logits.float()
@@ -69,8 +68,7 @@ class Trainer:
         seed: int,
         execution: Execution,
     ) -> None:
-        layout = torch.channels_last if execution.on_cuda else torch.contiguous_format
-        self.nets = [net.to(execution.device, memory_format=layout).train() for net in nets]  # type: ignore[call-overload]
+        self.nets = [net.to(execution.device, memory_format=execution.layout).train() for net in nets]  # type: ignore[call-overload]
         self.slow = [] if schedule.ema is None else [SlowCopy(net, schedule.ema) for net in self.nets]
         self.objective, self.schedule, self.execution = objective, schedule, execution
         self.step, self.steps, self._seed = 0, steps, seed
