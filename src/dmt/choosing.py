@@ -38,6 +38,8 @@ def choose(folder: Path, device: torch.device) -> Choice:
     album = photos.open_album(folder)
     if not album.labeled:
         raise DataError(f"{folder} has no labeled image; label a few of each class")
+    if len(album.classes) < 2:
+        raise DataError(f"{folder} has only one class, '{album.classes[0]}'; label images of another one too")
     side = _short_side(album)
     return _pixels(album, device, side) if album.pixels else _images(album, device, side)
 
@@ -76,7 +78,9 @@ def _images(album: Album, device: torch.device, side: int) -> Choice:
         unlabeled=len(album.unlabeled),
         validation=validation,
         size=size,
-        augment="sane",
+        augment="sane"
+        if large
+        else "crop-flip",  # a small net in few steps learns nothing from strongly changed images
     )
     recipe = _image_recipe(options, large, pretrained=start == "wheel")
     lines = (
@@ -93,14 +97,14 @@ def _images(album: Album, device: torch.device, side: int) -> Choice:
 
 def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
-    batch = 256 if large else 64
+    batch = 256 if large else 32
     pseudo = batch * 3 // 4
     recipe = Recipe(
-        batch=min(batch, max(8, labels)),
+        batch=batch,
         batch_pseudo=pseudo,
         batch_labeled=batch - pseudo,
-        rate=0.1,
-        rate_round=0.1,
+        rate=0.1 if large else 0.05,
+        rate_round=0.1 if large else 0.05,
         ema=0.99,
         fractions=_fractions(unlabeled),
     )
@@ -119,7 +123,7 @@ def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recip
 def _pixels(album: Album, device: torch.device, side: int) -> Choice:
     large = device.type == "cuda"
     most = 512 if large else 128
-    crop = _rounded(min(side, most), 256 if large else 64, 32)
+    crop = _rounded(min(side, most), 256 if large else 64)
     net, start = ("deeplab2:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("smp:unet/resnet34", "random")
     if not large:
         net = "fcn-16"
@@ -178,7 +182,7 @@ def _fractions(unlabeled: int) -> tuple[float, ...]:
 
 
 def _epochs(steps: int, batch: int, images: int) -> int:
-    return max(1, math.ceil(steps * batch / max(images, 1)))
+    return max(1, math.ceil(steps / math.ceil(max(images, 1) / batch)))
 
 
 def _cap(large: bool, side: int, chosen: int) -> str:

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from dmt import (
 )
 from dmt import config as configuration
 from dmt.cli_options import ConfigOpt, DataArg, DataOpt, DeviceOpt, NetOpt, RunArg, SetOpt, StartOpt, settings
+from dmt.data.photo_files import shown
 from dmt.errors import ConfigError, DmtError, RunError
 from dmt.folder import MANIFEST
 from dmt.report import Report
@@ -131,7 +133,12 @@ def score(
     on: Annotated[str, typer.Option(help="test or validation.")] = "test",
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
-    data_folder: DataOpt = Path("data"),
+    data_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"
+        ),
+    ] = None,
     device: DeviceOpt = "auto",
 ) -> None:
     """Measure the nets of a run, raw and EMA: accuracy, fine-grained accuracy, and a table per class.
@@ -204,6 +211,7 @@ def main() -> None:
     """Run the command; what a user can mend is one line and exit code 2."""
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    warnings.filterwarnings("ignore", module=r"PIL\b")  # what is wrong with a file is said in our words, or harmless
     try:
         app(args=arguments, standalone_mode=True)
     except stopping.Stopped as stopped:
@@ -214,7 +222,7 @@ def main() -> None:
     except (DmtError, OSError, torch.OutOfMemoryError) as error:
         if debug:
             raise
-        print(f"dmt: error: {_line(error)}", file=sys.stderr)
+        print(f"dmt: error: {shown(_line(error))}", file=sys.stderr)
         raise SystemExit(2) from None
 
 

@@ -28,6 +28,9 @@ SOME = 64
 SHARE = 0.85
 """Of a budget that steps may fill: the rest is for what a rehearsal does not see."""
 
+SHORTENED = ("epochs", "epochs_round", "fractions")
+"""Options that a budget may change."""
+
 
 @dataclass(frozen=True)
 class Rates:
@@ -143,8 +146,8 @@ def within(config: Config, album: Album, rates: Rates, budget: float) -> tuple[C
         return config, (f"the whole schedule fits the budget: about {_minutes(whole)} of {_minutes(budget)}",)
     recipe, told = config.recipe, []
     if whole > 4 * budget and len(recipe.fractions) > 3:
+        told.append(f"3 rounds instead of {len(recipe.fractions)}")
         recipe = replace(recipe, fractions=(0.4, 0.7, 1.0))
-        told.append("3 rounds instead of 5")
     fixed = forecast(_shortened(config, recipe, 0.0), album, rates)
     left = forecast(replace(config, recipe=recipe), album, rates) - fixed
     factor = max(0.0, min(1.0, (SHARE * budget - fixed) / max(left, 1e-9)))
@@ -161,8 +164,8 @@ def within(config: Config, album: Album, rates: Rates, budget: float) -> tuple[C
 
 
 def _shortened(config: Config, recipe: Any, factor: float) -> Config:
-    epochs = max(1, round(recipe.epochs * factor))
-    rounds = max(1, round(recipe.epochs_round * factor))
+    epochs = max(1, int(recipe.epochs * factor))  # rounded up it would not fit
+    rounds = max(1, int(recipe.epochs_round * factor))
     return replace(config, recipe=replace(recipe, epochs=epochs, epochs_round=rounds))
 
 

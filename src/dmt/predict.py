@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dmt import files
 from dmt.data import photo_files
 from dmt.data.batches import scale
-from dmt.data.photo_files import EXTENSIONS
+from dmt.data.photo_files import EXTENSIONS, Leftovers
 from dmt.errors import DataError
 
 
@@ -33,7 +33,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in EXTENSIONS)
+            inside = list(photo_files.find(path, path, Leftovers()).values())
             if not inside:
                 raise DataError(f"no images in {path}; known endings are {', '.join(sorted(EXTENSIONS))}")
             found += inside

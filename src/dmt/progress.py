@@ -107,7 +107,7 @@ class Bars(Watcher):
         self._bars.update(self._part, completed=done, total=of)
 
     def note(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+        self._console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 class Lines(Watcher):

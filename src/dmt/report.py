@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dmt import config as configuration
 from dmt import presets
@@ -17,6 +18,9 @@ from dmt.errors import RunError
 from dmt.folder import Folder, Job, plain
 from dmt.methods.catalogue import METHODS
 from dmt.training.journal import Journal
+
+FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})
+"""Options of own images that nobody set: the folder says them."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +263,9 @@ def _read(folder: Folder) -> list[JobResult]:
 def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
     """Options that differ from those of the preset, or all of them if it is not known here."""
     known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
-    return tuple(f"{key}={value}" for key, value in options.items() if key not in known or known[key] != value)
+    told = FROM_FOLDER if data in ("photos", "photo-masks") else frozenset()
+    changed = {key: value for key, value in options.items() if key not in known or known[key] != value}
+    return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
 
 
 def _job(folder: Folder, data: str, changes: tuple[str, ...], job: Job) -> JobResult:
@@ -297,7 +303,7 @@ def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> st
     """Named rows of percentages as a text table."""
     table = _table(title, "", *columns)
     for name, values in rows.items():
-        table.add_row(name, *("–" if math.isnan(value) else f"{value:.2f}" for value in values))
+        table.add_row(Text(name), *("–" if math.isnan(value) else f"{value:.2f}" for value in values))
     return _text(table)
 
 

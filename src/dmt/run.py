@@ -19,6 +19,9 @@ from dmt.report import Report
 from dmt.runner import Conditions, Runner
 from dmt.stopping import Stop
 
+OWN = ("photos", "photo-masks")
+"""Presets that stand for a folder of own images; as an argument these are names of folders."""
+
 
 def fit(
     data: str | Path,
@@ -61,8 +64,11 @@ def fit(
     folder = Folder(Path(out))
     own = own_folder(data)
     preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution)
-    config = configuration.override(preset.config, settings or {})
-    if own is not None and budget is not None and not (folder.path / MANIFEST).is_file():
+    old, settings = (folder.path / MANIFEST).is_file(), dict(settings or {})
+    if own is not None and budget is not None and old:  # it was fitted to a budget when it was new
+        settings = {key: value for key, value in settings.items() if key not in planning.SHORTENED}
+    config = configuration.override(preset.config, settings)
+    if own is not None and budget is not None and not old:
         album = photos.open_album(own)
         config, fitted = planning.within(config, album, planning.rehearse(config, album, execution), budget)
         told = (*told, *fitted)
@@ -106,12 +112,15 @@ def fit(
 
 def own_folder(data: str | Path) -> Path | None:
     """The folder of own images that ``data`` names; None if it names a preset."""
-    if isinstance(data, str) and data in presets.PRESETS:
+    own = isinstance(data, Path) or data in OWN
+    if not own and data in presets.PRESETS:
         return None
     path = Path(data)
     if path.is_dir():
         return path
-    if isinstance(data, Path) or "/" in data or "." in data:
+    if path.is_file():
+        raise ConfigError(f"{path} is a file; give the folder that holds the images")
+    if own or "/" in str(data) or "." in str(data):
         raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
     return None
 

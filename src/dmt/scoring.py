@@ -10,6 +10,7 @@ from torch import nn
 from dmt import config as configuration
 from dmt import presets, progress, report
 from dmt.config import Config
+from dmt.data.photo_files import shown
 from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
 from dmt.models.build import NetSpec
@@ -39,25 +40,34 @@ def choose(jobs: list[JobResult], method: str | None, seed: int | None) -> list[
 class Finished:
     """A run's nets beside the data they were trained for."""
 
-    def __init__(self, path: Path, data_folder: Path, device: torch.device, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, data_folder: Path | None, device: torch.device, notify: Callable[[str], None]
+    ) -> None:
         self._folder, self._device = Folder(path), device
         self.config = configuration_of(self._folder)
         self.classes = opening.classes(self.config.data)
+        manifest = self._folder.manifest()
+        if data_folder is None:
+            data_folder = Path(manifest.get("folder") or "data")
         with progress.default() as watcher:
             self._data = opening.read(self.config.data, data_folder, notify, watcher.reading)
-        if self._data.fingerprint != self._folder.manifest()["images"]:
+        if self._data.fingerprint != manifest["images"]:
             raise RunError(f"{path} was made with other images than those in {data_folder}; give the same --data")
         self._jobs = list(report.Report.read([path]).jobs)
 
     def jobs(self, method: str | None, seed: int | None) -> list[JobResult]:
         return choose(self._jobs, method, seed)
 
+    def available(self, job: JobResult, on: str) -> str:
+        """The images to score: those asked for or, instead of test images where there are none, validation images."""
+        return "validation" if on == "test" and not len(self._data.split(job.seed)[0].test) else on
+
     def score(self, job: JobResult, on: str) -> dict[tuple[str, str], inference.Score]:
         """Scores of the last stages, by (stage, raw or ema), computed now."""
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
         task, _ = self._data.split(job.seed)
-        on = "validation" if on == "test" and not len(task.test) else on
+        on = self.available(job, on)
         images = task.test if on == "test" else task.validation
         if not len(images):
             raise ConfigError(f"the run has no {on} images; put some into test/ or val/ of its data")
@@ -111,7 +121,7 @@ def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.
 
 def table(finished: Finished, job: JobResult, on: str) -> str:
     """The scores of the last nets, and a row per class: recall of images, IoU of pixels."""
-    scores = finished.score(job, on)
+    scores, on = finished.score(job, on), finished.available(job, on)
     columns = [f"{stage} {copy}" for stage, copy in scores]
     first = next(iter(scores.values()))
     if first.iou is None:
@@ -129,7 +139,7 @@ def table(finished: Finished, job: JobResult, on: str) -> str:
         title = f"{job.method}, seed {job.seed}, on {first.count:,} {on} pixels, %; of each class its IoU"
         per_class = [score.iou or [] for score in scores.values()]
     for number, name in enumerate(finished.classes):
-        rows[f"class {name}"] = [values[number] for values in per_class]
+        rows[f"class {shown(name)}"] = [values[number] for values in per_class]
     text = report.grid(title, columns, rows)
-    missing = ", ".join(finished.classes[label] for label in first.absent or ())
+    missing = ", ".join(shown(finished.classes[label]) for label in first.absent or ())
     return f"{text}absent from these images, and left out of the mean: {missing}\n" if missing else text

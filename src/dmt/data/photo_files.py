@@ -20,6 +20,7 @@ from dmt.errors import DataError
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 Plane = npt.NDArray[np.uint8]
+_RUN = {"run.json", "sessions.jsonl"}  # of a run that someone put among the images: its pictures are no photos
 _LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})
 _ORIENTATION = 0x0112  # the EXIF tag
 _UPRIGHT = {
@@ -71,6 +72,9 @@ def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for place, folders, names in os.walk(folder, onerror=_unlisted):
+        if set(names) >= _RUN:
+            folders.clear()
+            continue
         folders[:] = [name for name in folders if not hidden(name)]
         leftovers.links += [Path(place, name) for name in folders if Path(place, name).is_symlink()]
         below = Path(place).relative_to(root).as_posix()
@@ -114,6 +118,15 @@ def photo_size(path: Path) -> tuple[int, int]:
     with opened(path) as image:
         turned = _orientation(image) >= 5
         return (image.width, image.height) if turned else (image.height, image.width)
+
+
+def require_size(mask: Path, found: tuple[int, ...], size: tuple[int, int]) -> None:
+    """Refuse a mask that is not of its image's size, (H, W)."""
+    if found != size:
+        raise DataError(
+            f"{shown(mask)} has {found[0]}×{found[1]} pixels but its image {size[0]}×{size[1]}; "
+            "give every image a mask of its own size"
+        )
 
 
 def read_mask(path: Path, album_colors: Mapping[Color, int] | None, classes: int) -> Plane:

@@ -62,7 +62,7 @@ def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Part
     known = [photo for _, part in album.parts() for photo in part if part is not album.unlabeled]
     photos = [*known, *album.unlabeled]
     shape = (len(photos), 3, size, size)
-    file = None if room is None else room / f"squares-{_key(photos, size)[:16]}.bin"
+    file = None if room is None else room / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
     index = None if file is None else file.with_suffix(".json")
     if file is not None and index is not None and index.exists() and file.exists():
         kept = files.read_json(index)
@@ -84,7 +84,7 @@ def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Part
             if done <= len(known):
                 raise found
             digests.append(None)
-            skipped.append(f"{photo.id}: {found}")
+            skipped.append(str(found))
             continue
         digests.append(hashlib.sha256(found.tobytes()).hexdigest()[:32])
         images[place] = torch.from_numpy(np.ascontiguousarray(found))
@@ -117,12 +117,15 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
     classes = len(album.classes)
 
     def labeled(name: str, photos: Sequence[Photo]) -> LabeledSet[Ragged]:
-        sizes = [limited(photo_files.photo_size(photo.path), most) for photo in photos]
+        natives = [photo_files.photo_size(photo.path) for photo in photos]
+        sizes = [limited(native, most) for native in natives]
 
         def mask(position: int) -> np.ndarray:
             path = photos[position].mask
             assert path is not None
-            return _mask(path, album, classes, sizes[position])
+            plane = photo_files.read_mask(path, album.colors, classes)
+            photo_files.require_size(path, plane.shape, natives[position])
+            return _resized(plane, sizes[position], Image.Resampling.NEAREST)
 
         images = ragged.fill(sizes, lambda at: _photo(photos[at].path, sizes[at]), tell=tell, file=_file(room, name))
         masks = ragged.fill(sizes, mask, channels=None, tell=tell)
@@ -134,7 +137,7 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
             try:
                 good.append((photo, limited(photo_files.photo_size(photo.path), most)))
             except DataError as error:
-                skipped.append(f"{photo.id}: {error}")
+                skipped.append(str(error))
         broken: set[int] = set()
 
         def read(position: int) -> np.ndarray:
@@ -143,7 +146,7 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
                 return _photo(photo.path, size)
             except DataError as error:
                 broken.add(position)
-                skipped.append(f"{photo.id}: {error}")
+                skipped.append(str(error))
                 return np.zeros((*size, 3), np.uint8)
 
         images = ragged.fill([size for _, size in good], read, tell=tell, file=_file(room, "unlabeled"))
@@ -160,26 +163,22 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
 
 
 def _photo(path: Path, size: tuple[int, int]) -> np.ndarray:
-    image = photo_files.read_photo(path)
-    if image.shape[:2] == size:
-        return image
-    return np.asarray(Image.fromarray(image).resize((size[1], size[0]), Image.Resampling.BILINEAR))
+    return _resized(photo_files.read_photo(path), size, Image.Resampling.BILINEAR)
 
 
-def _mask(path: Path, album: Album, classes: int, size: tuple[int, int]) -> np.ndarray:
-    mask = photo_files.read_mask(path, album.colors, classes)
-    if mask.shape == size:
-        return mask
-    return np.asarray(Image.fromarray(mask).resize((size[1], size[0]), Image.Resampling.NEAREST))
+def _resized(plane: np.ndarray, size: tuple[int, int], by: Image.Resampling) -> np.ndarray:
+    if plane.shape[:2] == size:
+        return plane
+    return np.asarray(Image.fromarray(plane).resize((size[1], size[0]), by))
 
 
 def _file(room: Path | None, name: str) -> Path | None:
     return None if room is None else room / f"planes-{name}.bin"
 
 
-def _key(photos: Iterable[Photo], size: int) -> str:
-    """Of files that were not touched: names, bytes and times."""
-    digest = hashlib.sha256(f"{size}".encode())
+def _key(photos: Iterable[Photo], how: str) -> str:
+    """Of files that were not touched: names, bytes and times; and of how they were read."""
+    digest = hashlib.sha256(how.encode())
     for photo in photos:
         try:
             about = photo.path.stat()

@@ -17,6 +17,7 @@ def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None, memory: in
     if file is None or bytes_ <= memory:
         return torch.empty(tuple(shape), dtype=dtype)
     file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)  # another process may work on what was there: it keeps that, we begin anew
     kind = torch.empty(0, dtype=dtype).numpy().dtype
     return torch.from_numpy(np.memmap(file, dtype=kind, mode="w+", shape=tuple(shape)))
 

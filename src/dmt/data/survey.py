@@ -180,11 +180,7 @@ def look(photo: Photo, album: Album, part: str = "unlabeled") -> Look:
         return seen
     try:
         mask = photo_files.read_mask(photo.mask, album.colors, len(album.classes))
-        if mask.shape != size:
-            raise DataError(
-                f"{photo_files.shown(photo.mask)} has {mask.shape[0]}×{mask.shape[1]} pixels but its image "
-                f"{size[0]}×{size[1]}; give every image a mask of its own size"
-            )
+        photo_files.require_size(photo.mask, mask.shape, size)
     except Exception as error:
         return replace(seen, problem=_line(photo, error))
     histogram = Image.fromarray(mask).histogram()  # 256 numbers, without a wider copy of the plane

@@ -90,10 +90,12 @@ def _album(
     opened = read_album(options, album, tell, room)
     assert isinstance(opened.parts, photo_sets.Parts)
     skipped = opened.parts.skipped
+    if album.unlabeled and not len(opened.parts.unlabeled):
+        raise DataError(f"none of the {len(skipped):,} unlabeled images can be read, the first: {skipped[0]}")
     for line in skipped[:5]:
         notify(f"skipped {line}")
     if len(skipped) > 5:
-        notify(f"skipped {len(skipped) - 5} more; dmt check {folder} lists them all")
+        notify(f"skipped {len(skipped) - 5:,} more unlabeled files that cannot be read")
     return opened
 
 

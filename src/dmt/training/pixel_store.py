@@ -10,6 +10,7 @@ Predictions stream through: what is in memory does not grow with the number of i
 """
 
 import colorsys
+import lzma
 import os
 import re
 import shutil
@@ -37,6 +38,9 @@ from dmt.errors import RunError
 
 UNSELECTED = 255
 """The pixel of a PNG that nobody learns from."""
+
+SMALL = 128 * 128
+"""Below so many pixels a slower, better compression is worth it: there every PNG's palette weighs much."""
 
 Result = TypeVar("Result")
 
@@ -128,7 +132,7 @@ class PixelWriter:
             labels = self._falsify(labels, noise, rng)
         image = Image.fromarray(np.where(keep, labels, np.uint8(UNSELECTED)))
         image.putpalette(self._palette)  # gray becomes indexed color
-        image.save(self._path(position, ".png"), compress_level=1)
+        image.save(self._path(position, ".png"), compress_level=1 if labels.size >= SMALL else 9)
         self._path(position, ".label").unlink()
 
     def _falsify(self, labels: np.ndarray, noise: float, rng: np.random.Generator) -> np.ndarray:
@@ -232,7 +236,7 @@ class PixelStore:
         path = self._paths[position].with_suffix(".code")
         try:
             return _decompress(path.read_bytes(), size)
-        except (OSError, zlib.error, ValueError) as error:
+        except (OSError, zlib.error, lzma.LZMAError, ValueError) as error:
             raise self._damaged(f"{path} is missing or damaged ({error})") from error
 
     def _damaged(self, what: str) -> RunError:
@@ -276,11 +280,15 @@ def _compress(codes: np.ndarray) -> bytes:
     """Confidence is smooth, so its steps along both axes (modulo 65,536) are near 0, their high bytes 0 or 255."""
     none = np.uint16(0)
     steps = np.diff(np.diff(codes, axis=0, prepend=none), axis=1, prepend=none)
-    return zlib.compress(np.stack([steps >> 8, steps & 255]).astype(np.uint8).tobytes(), 1)
+    content = np.stack([steps >> 8, steps & 255]).astype(np.uint8).tobytes()
+    if codes.size < SMALL:
+        return lzma.compress(content, lzma.FORMAT_ALONE, preset=0)
+    return zlib.compress(content, 1)
 
 
 def _decompress(content: bytes, size: tuple[int, int]) -> np.ndarray:
-    high, low = np.frombuffer(zlib.decompress(content), np.uint8).reshape(2, *size)
+    plain = lzma.decompress(content) if size[0] * size[1] < SMALL else zlib.decompress(content)
+    high, low = np.frombuffer(plain, np.uint8).reshape(2, *size)
     steps = high.astype(np.uint16) << 8 | low
     return steps.cumsum(1, dtype=np.uint16).cumsum(0, dtype=np.uint16)
 

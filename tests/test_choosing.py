@@ -1,0 +1,185 @@
+"""What is chosen for a folder, from its images and the device; and that all of it is told."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from tests.data import photo_layout
+
+from dmt import choosing, presets
+from dmt import config as configuration
+from dmt.choosing import Choice
+from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.errors import DataError
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")  # nothing is put there: no GPU is needed
+
+
+def image_choice(root: Path, device: torch.device = CPU, **counts: int) -> tuple[Choice, PhotoOptions]:
+    choice = choosing.choose(photo_layout.write_classes(root, **counts), device)
+    assert isinstance(choice.preset.config.data, PhotoOptions)
+    return choice, choice.preset.config.data
+
+
+def mask_choice(root: Path, device: torch.device = CPU, **counts: int) -> tuple[Choice, PhotoMaskOptions]:
+    choice = choosing.choose(photo_layout.write_masks(root, **counts), device)
+    assert isinstance(choice.preset.config.data, PhotoMaskOptions)
+    return choice, choice.preset.config.data
+
+
+def line(choice: Choice, begin: str) -> str:
+    """The one line about it."""
+    found = [each for each in choice.lines if each.startswith(begin)]
+    assert len(found) == 1, choice.lines
+    return found[0]
+
+
+def resize(root: Path, size: tuple[int, int]) -> None:
+    for path in root.rglob("*.jpg"):
+        with Image.open(path) as image:
+            image.resize(size).save(path)
+
+
+# --- sizes ---
+
+
+@pytest.mark.parametrize(
+    ("photo", "cpu", "cuda"), [((64, 48), 48, 48), ((20, 16), 32, 32), ((300, 100), 48, 96), ((500, 400), 48, 128)]
+)
+def test_size_follows_the_shorter_side(tmp_path: Path, photo: tuple[int, int], cpu: int, cuda: int) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
+    resize(root, photo)
+    for device, expected in ((CPU, cpu), (CUDA, cuda)):
+        choice = choosing.choose(root, device)
+        assert choice.preset.config.data.size == expected  # type: ignore[union-attr]
+        assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(choice, "size=")
+    assert ("to be fast on a CPU" in line(choosing.choose(root, CPU), "size=")) == (min(photo) >= 64)
+
+
+def test_pixels_get_a_crop_that_fits(tmp_path: Path) -> None:
+    choice, data = mask_choice(tmp_path)
+    assert data.crop[0] == data.crop[1]
+    assert 32 <= data.crop[0] <= 64
+    assert data.crop[0] % 16 == 0
+    assert data.size == 128
+    assert f"size=128, crop={data.crop[0]},{data.crop[1]}" in line(choice, "size=")
+    assert choosing.choose(tmp_path, CUDA).preset.config.data.size == 512  # type: ignore[union-attr]
+
+
+def test_unreadable_photos_do_not_decide(tmp_path: Path) -> None:
+    choice, _ = image_choice(tmp_path)
+    for path in (tmp_path / "unlabeled").iterdir():
+        path.write_text("text")
+    assert choosing.choose(tmp_path, CPU).lines == choice.lines
+    for path in tmp_path.rglob("*.jpg"):
+        path.write_text("text")
+    with pytest.raises(DataError, match="can be read; see dmt check"):
+        choosing.choose(tmp_path, CPU)
+
+
+def test_one_class_is_refused(tmp_path: Path) -> None:
+    photo_layout.write_images(tmp_path / "labeled/disk", ["disk"] * 3)
+    with pytest.raises(DataError, match="only one class, 'disk'"):
+        choosing.choose(tmp_path, CPU)
+
+
+# --- validation ---
+
+
+@pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (4, 0), (5, 1), (10, 2)])
+def test_validation_of_images(tmp_path: Path, labeled: int, held_out: int) -> None:
+    choice, data = image_choice(tmp_path, labeled=labeled)
+    assert data.validation == held_out
+    said = line(choice, f"validation={held_out}:")
+    assert ("nothing can warn you" in said) == (held_out == 0)
+    assert data.sizes.labeled == 3 * (labeled - held_out)
+
+
+def test_the_rarest_class_decides(tmp_path: Path) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=10)
+    photo_layout.write_images(root / "labeled/rare", ["disk"] * 4, 7000)
+    assert choosing.choose(root, CPU).preset.config.data.validation == 0
+
+
+@pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (9, 0), (10, 1), (40, 4)])
+def test_validation_of_pixels(tmp_path: Path, labeled: int, held_out: int) -> None:
+    choice, data = mask_choice(tmp_path, labeled=labeled)
+    assert data.validation == held_out
+    assert data.sizes.labeled == labeled - held_out
+    line(choice, f"validation={held_out}:")
+
+
+def test_validation_of_the_user_is_used(tmp_path: Path) -> None:
+    photo_layout.write_images(tmp_path / "val/disk", ["disk"] * 2, 400)
+    choice, data = image_choice(tmp_path, labeled=10)
+    assert data.validation == 0
+    assert line(choice, "validation: ") == "validation: the images in val/"
+
+
+# --- schedule ---
+
+
+def test_few_unlabeled_images_get_two_rounds(tmp_path: Path) -> None:
+    few, _ = image_choice(tmp_path / "few", unlabeled=49)
+    many, _ = image_choice(tmp_path / "many", unlabeled=50)
+    assert len(few.preset.config.recipe.fractions) == 2
+    assert len(many.preset.config.recipe.fractions) == 5
+    assert "then 2 rounds" in line(few, "schedule: ")
+    assert "then 5 rounds" in line(many, "schedule: ")
+    assert "over 49 images" in line(few, "schedule: ")
+
+
+def test_steps_hardly_depend_on_the_number_of_images(tmp_path: Path) -> None:
+    """A few labels are seen in more epochs, so that a Baseline has as many steps."""
+    for labeled in (1, 10, 30):
+        choice, data = image_choice(tmp_path / str(labeled), labeled=labeled, unlabeled=5)
+        recipe = choice.preset.config.recipe
+        assert 250 <= recipe.epochs * -(-data.sizes.labeled // recipe.batch) <= 900
+
+
+def test_nothing_unlabeled(tmp_path: Path) -> None:
+    choice, data = image_choice(tmp_path, unlabeled=0)
+    assert data.sizes.unlabeled == 0
+    assert "only a Baseline can be trained" in line(choice, "schedule: ")
+
+
+# --- nets and devices ---
+
+
+@pytest.mark.parametrize("wheel", [True, False])
+def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if wheel else None)
+    images, masks = tmp_path / "images", tmp_path / "masks"
+    slow, fast = image_choice(images, labeled=5)[0].preset, choosing.choose(images, CUDA).preset
+    assert (slow.config.net, slow.start) == ("resnet8-16", "random")
+    assert (fast.config.net, fast.start) == (
+        ("timm:tf_efficientnet_lite0", "wheel") if wheel else ("wrn-28-2", "random")
+    )
+    # nets from one start barely disagree: then two lines on different labels
+    assert (fast.config.recipe.shape, fast.config.recipe.share) == (("pair", 0.8) if wheel else ("chain", None))
+    assert fast.config.recipe.batch_pseudo > slow.config.recipe.batch_pseudo
+    slow, fast = mask_choice(masks, labeled=10)[0].preset, choosing.choose(masks, CUDA).preset
+    assert (slow.config.net, slow.start) == ("fcn-16", "random")
+    assert (fast.config.net, fast.start) == (
+        ("deeplab2:tf_efficientnet_lite0", "wheel") if wheel else ("smp:unet/resnet34", "random")
+    )
+
+
+@pytest.mark.parametrize("device", [CPU, CUDA])
+def test_every_choice_is_told_and_can_be_overridden(tmp_path: Path, device: torch.device) -> None:
+    made = (
+        image_choice(tmp_path / "images", device, labeled=5)[0],
+        mask_choice(tmp_path / "masks", device, labeled=10)[0],
+    )
+    for choice in made:
+        config = choice.preset.config
+        printed = dict(re.findall(r"(\w+)=([\w:/,.-]+?)(?=[:,;]? |$)", "\n".join(choice.lines)))
+        assert {"size", "net", "validation", "epochs", "epochs_round"} <= printed.keys()
+        assert configuration.override(config, printed) == config  # the very values that are used
+        assert all("\n" not in each for each in choice.lines)
+        assert choice.preset.name in presets.PRESETS
+        again = configuration.override(config, {"net": "resnet8-4", "epochs": 3, "size": 40})
+        assert (again.net, again.recipe.epochs, again.data.size) == ("resnet8-4", 3, 40)  # type: ignore[union-attr]
