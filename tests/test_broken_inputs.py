@@ -1,13 +1,12 @@
 """Folders as people have them, through the command: one clear line each, the right exit code, and nothing lost."""
 
-import dataclasses
 import os
 import shutil
 import struct
 import sys
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from tests.data import photo_layout, segment_layout
 from dmt import cli
 
 TINY = "epochs=1 epochs_round=1 fractions=1 batch=8 batch_pseudo=6 batch_labeled=2"
-PHOTO = ("labeled/disk/0000.jpg", "unlabeled/9000.jpg")  # one with a label, one without
+LABELED, UNLABELED, MASK = "labeled/disk/0000.jpg", "unlabeled/9000.jpg", "labeled/masks/0001.png"
 JPEG = Image.new("RGB", (40, 30), (90, 120, 60))
 ORIGINAL = "put the original file there or leave it out"
 
@@ -226,8 +225,6 @@ def readable(name: str, make: Callable[[], Image.Image], **options: object) -> C
     return Case(name, save(f"labeled/disk/{name}", make, **options), 0, ("16 labeled, 6 unlabeled",), 0, ())
 
 
-LABELED, UNLABELED = PHOTO
-MASK = "labeled/masks/0001.png"
 LONG = "n" * 251
 IN_CLASSES = [
     Case("nothing wrong", lambda root: None, 0, ("nothing is wrong",), 0, ()),
@@ -367,7 +364,7 @@ ELSEWHERE = [
 ]  # fmt: skip
 
 CASES = [
-    dataclasses.replace(case, base=base)
+    replace(case, base=base)
     for base, cases in (("classes", IN_CLASSES), ("masks", IN_MASKS), ("table", IN_TABLES), ("nothing", ELSEWHERE))
     for case in cases
 ]

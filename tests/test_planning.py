@@ -15,7 +15,6 @@ from dmt.methods import catalogue
 from dmt.planning import Rates
 
 CPU = torch.device("cpu")
-FREE = Rates(reading=0.0, steps={"Supervised": 0.0, "Stored": 0.0}, forward=0.0)
 
 
 @pytest.fixture

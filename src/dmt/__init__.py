@@ -14,6 +14,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from dmt.core import losses, mixing, ramps, selection, weighting
 from dmt.errors import DmtError
+from dmt.models.build import register as register_net
 from dmt.report import Report
 from dmt.run import fit
 from dmt.types import IGNORE, Batch, Target
@@ -30,6 +31,7 @@ __all__ = [
     "losses",
     "mixing",
     "ramps",
+    "register_net",
     "selection",
     "weighting",
 ]

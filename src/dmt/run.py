@@ -84,7 +84,9 @@ def fit(
     if not methods or not seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
-    starts = starting.find(given, config, preset.start, folder.starts())
+    # what was chosen for own images goes with the net that was chosen
+    default = "random" if own is not None and config.net != preset.config.net else preset.start
+    starts = starting.find(given, config, default, folder.starts())
     with watcher or progress.default() as watching:
         for line in told:
             watching.note(line)

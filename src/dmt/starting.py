@@ -1,5 +1,6 @@
 """Where the fresh nets of a run start from, line by line, and how a run remembers it."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -65,10 +66,12 @@ def find(
     for line in given:
         if line not in LINES:
             raise ConfigError(f"a start is for line A or B, not '{line}'; e.g. --start A=resnet101.pth")
+    if recorded is None and default not in (None, "random"):
+        given = dict.fromkeys(LINES, default) | dict(given)
     found = {line: starts.resolve(text, config.net_of(line)) for line, text in given.items()}
     known = {line: {"name": start.name, "digest": start.digest} for line, start in found.items()}
     if recorded is not None:
-        return Starts(dict(recorded) | known, found)
+        return Starts(dict(recorded) | known, _again(recorded, config) | found)
     if default is not None:
         known = {line: {"name": default, "digest": default} for line in LINES} | known
     if config.recipe.shape != "pair" and "A" in known:
@@ -81,6 +84,16 @@ def find(
             f"(FILE: a .pth of its encoder, or timm, or wheel), or --start random"
         )
     return Starts(known, found)
+
+
+def _again(recorded: Mapping[str, dict[str, str]], config: Config) -> dict[str, Start]:
+    """Starts that a run can find by their names alone; if one is gone, that matters only where it is still needed."""
+    found = {}
+    for line, known in recorded.items():
+        with contextlib.suppress(ConfigError):
+            if known["name"] in ("timm", "wheel"):
+                found[line] = starts.resolve(known["name"], config.net_of(line))
+    return {line: start for line, start in found.items() if start.digest == recorded[line]["digest"]}
 
 
 def alike(starts: Starts, config: Config) -> bool:

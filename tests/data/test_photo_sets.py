@@ -268,6 +268,8 @@ def test_memory_does_not_grow_with_the_photos(tmp_path: Path) -> None:
         for number in range(count):
             (root / f"unlabeled/{number:05d}.jpg").write_bytes(content)
         words = [sys.executable, "-c", GROWTH, str(root), str(tmp_path / f"room{count}")]
-        done = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
         grown[count] = int(done.stdout)  # kB
     assert grown[3000] - grown[300] < 12_000, grown

@@ -1,6 +1,7 @@
 """Nets by name: ``wrn-28-2`` or ``timm:resnet18`` for images, ``deeplab2:resnet101`` or ``fcn-16`` for pixels."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,9 @@ _EXAMPLES = {
 _IMAGE = re.compile(r"timm:.*|wrn-\d+-\d+|resnet8-\d+")
 _PIXEL = re.compile(r"deeplab2:.*|deeplab2x2:.*|smp:.*|fcn-\d+")
 
+OWN: dict[str, Callable[[int, int], nn.Module]] = {}
+"""Nets that users registered: name -> (classes, channels) -> module."""
+
 
 @dataclass(frozen=True)
 class NetSpec:
@@ -63,10 +67,25 @@ class Normalized(nn.Module):
 
 def build(spec: NetSpec, seed: int) -> Normalized:
     """A fresh net whose parameters depend on the seed alone; the caller's random state is left as it was."""
-    _check_name(spec)
+    if spec.name not in OWN:
+        _check_name(spec)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
+        if spec.name in OWN:
+            return Normalized(OWN[spec.name](spec.classes, spec.shape[0]), spec.normalization)
         return _pixel_net(spec) if spec.pixels else Normalized(_image_body(spec), spec.normalization)
+
+
+def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
+    """Make a net of one's own known by a name.
+
+    Args:
+        make: (classes, channels) -> a module from images in [0, 1], normalized already, to logits: (N, classes) for
+            images, (N, classes, H, W) for pixels.
+    """
+    if _IMAGE.fullmatch(name) or _PIXEL.fullmatch(name):
+        raise ConfigError(f"'{name}' is a net of ours already; give yours another name")
+    OWN[name] = make
 
 
 def usual_normalization(body: nn.Module) -> Normalization | None:

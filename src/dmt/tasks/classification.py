@@ -15,7 +15,7 @@ from dmt.data.datasets import DATASETS
 from dmt.data.options import DataOptions
 from dmt.data.photo_options import PhotoOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
-from dmt.errors import DataError
+from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
 from dmt.types import Normalization, Target
@@ -79,6 +79,9 @@ def split_photos(options: PhotoOptions, parts: photo_sets.Parts[Tensor], seed: i
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):
+        fewest = int(labeled.labels.bincount(minlength=len(options.classes)).min())
+        if fewest <= options.validation:
+            raise ConfigError(f"a class has {fewest} labels, so validation={options.validation} is too many; set fewer")
         held_out = options.validation * len(options.classes)
         rest, carved = splits.carve(labeled.labels, len(options.classes), held_out, "validation")
         labeled, validation = parts.labeled.take(rest), parts.labeled.take(carved)

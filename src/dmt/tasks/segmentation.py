@@ -19,7 +19,7 @@ from dmt.data.segment_options import SegmentOptions
 from dmt.data.segment_sets import IMAGENET, SEGMENT_SETS, Parts
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.data.windows import Window
-from dmt.errors import DataError
+from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
 from dmt.types import Normalization
@@ -116,6 +116,8 @@ def split_photos(
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the masks of the others."""
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):
+        if len(labeled) <= options.validation:
+            raise ConfigError(f"{len(labeled)} images have masks, so validation={options.validation} is too many")
         order = torch.from_numpy(streams.stream("validation").permutation(len(labeled)))
         carved, rest = order[: options.validation].sort().values, order[options.validation :].sort().values
         labeled, validation = parts.labeled.take(rest), parts.labeled.take(carved)
