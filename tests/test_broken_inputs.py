@@ -177,6 +177,21 @@ def spoil_all(folder: str) -> Callable[[Path], object]:
     return spoil
 
 
+def emptied(*names: str) -> Callable[[Path], object]:
+    def spoil(root: Path) -> None:
+        for name in names:
+            shutil.rmtree(root / name)
+            (root / name).mkdir()
+
+    return spoil
+
+
+def instead(root: Path) -> None:
+    """A file where the folder was."""
+    root.rmdir()
+    root.write_text("x")
+
+
 def bomb(name: str) -> Callable[[Path], object]:
     """A few bytes that promise 900 million pixels."""
 
@@ -232,7 +247,7 @@ IN_CLASSES = [
          2, ("only one class", "'triangle'")),
     Case("empty class folder", lambda root: (root / "labeled/empty").mkdir(), 0,
          ("labeled/empty holds no images and is no class",)),
-    Case("every class folder empty", lambda root: [path.unlink() for path in (root / "labeled").rglob("*.jpg")], 2,
+    Case("every class folder empty", emptied("labeled/disk", "labeled/square", "labeled/triangle"), 2,
          ("labeled holds no images",)),
     Case("zero bytes, labeled", write(LABELED), 1, (LABELED, "is empty (0 bytes)")),
     Case("zero bytes, unlabeled", write(UNLABELED), 0, (UNLABELED, "is empty (0 bytes)"), 0,
@@ -347,7 +362,8 @@ IN_TABLES = [
     Case("repeated row", table(f"{FIRST},disk"), 0, ("1 rows of labels.csv repeat earlier ones",)),
     Case("path leaves the folder", table("../0000.jpg,disk"), 2, ("'../0000.jpg' leaves the folder", "line 17")),
     Case("absolute path", table("/0000.jpg,disk"), 2, ("'/0000.jpg' leaves the folder",)),
-    Case("no labels at all", rewritten(lambda text: "file,label\n0000.jpg,\n"), 2, ("gives no training image a label",)),
+    Case("no labels at all", rewritten(lambda text: "file,label\n0000.jpg,\n"), 2,
+         ("gives no training image a label",)),
     Case("unknown split", rewritten(lambda text: "file,label,split\n0000.jpg,disk,mine\n"), 2,
          ("line 2: the split is 'mine'",)),
     Case("not a table", write("labels.csv", b"\x00\x01\x02"), 2, ("labels.csv is not a text file",)),
@@ -358,7 +374,7 @@ IN_TABLES = [
 ELSEWHERE = [
     Case("empty folder", lambda root: None, 2, ("holds no images",)),
     Case("no folder", lambda root: root.rmdir(), 2, ("there is no folder",)),
-    Case("a file", lambda root: (root.rmdir(), root.write_text("x")), 2, ("is a file; give the folder",)),
+    Case("a file", instead, 2, ("is a file; give the folder",)),
     Case("VOC", segment_layout.write_voc, 0, ("PASCAL VOC", "21 classes")),
     Case("Cityscapes", segment_layout.write_cityscapes, 2, ("is Cityscapes; train on it by: dmt fit cityscapes-1of8",)),
 ]  # fmt: skip

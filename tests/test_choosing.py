@@ -24,8 +24,8 @@ def image_choice(root: Path, device: torch.device = CPU, **counts: int) -> tuple
     return choice, choice.preset.config.data
 
 
-def mask_choice(root: Path, device: torch.device = CPU, **counts: int) -> tuple[Choice, PhotoMaskOptions]:
-    choice = choosing.choose(photo_layout.write_masks(root, **counts), device)
+def mask_choice(root: Path, device: torch.device = CPU, labeled: int = 6) -> tuple[Choice, PhotoMaskOptions]:
+    choice = choosing.choose(photo_layout.write_masks(root, labeled), device)
     assert isinstance(choice.preset.config.data, PhotoMaskOptions)
     return choice, choice.preset.config.data
 

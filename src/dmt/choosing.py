@@ -106,9 +106,10 @@ def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recip
         rate=0.1 if large else 0.05,
         rate_round=0.1 if large else 0.05,
         ema=0.99,
+        per_class=True,  # with few labels one class would else take all the places
         fractions=_fractions(unlabeled),
     )
-    steps, steps_round = (2000, 1500) if large else (300, 200)
+    steps, steps_round = (2000, 1500) if large else (300, 120)
     recipe = replace(
         recipe,
         epochs=_epochs(steps, recipe.batch, labels),
@@ -116,7 +117,10 @@ def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recip
     )
     if pretrained:
         # nets restarted from one start barely disagree: two lines on different labels do
-        recipe = replace(recipe, shape="pair", share=0.8 if labels >= 10 else None, rate=0.01, rate_round=0.01)
+        return replace(recipe, shape="pair", share=0.8 if labels >= 10 else None, rate=0.01, rate_round=0.01)
+    if not large:
+        # a chain trains every round from scratch, for which a CPU has no time; a pair goes on
+        return replace(recipe, shape="pair", gamma=2.0)
     return recipe
 
 

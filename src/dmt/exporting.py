@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from dmt import files, onnx_files, predict, report, scoring
+from dmt import files, onnx_files, predict, scoring
 from dmt.data import photo_files
 from dmt.errors import ConfigError, RunError, unknown
 from dmt.folder import Folder
@@ -192,8 +192,7 @@ def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> E
 
 def _origin(run: Path, method: str | None, seed: int | None) -> dict[str, Any]:
     """Where the net came from, and its scores."""
-    jobs = [job for job in scoring.choose(list(report.Report.read([run]).jobs), method, seed) if job.finished]
-    job = max(jobs, key=lambda each: report.preference(*each.shipped()))  # as scoring.shipped_net chooses
+    job = scoring.preferred(run, method, seed)
     stage, copy = job.shipped()
     assert stage.outcome is not None
     measured = {split: copies[copy] for split, copies in stage.outcome["scores"].items() if copy in copies}

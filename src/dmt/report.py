@@ -19,8 +19,7 @@ from dmt.folder import Folder, Job, plain
 from dmt.methods.catalogue import METHODS
 from dmt.training.journal import Journal
 
-FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})
-"""Options of own images that nobody set: the folder says them."""
+FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of own images: the folder says them
 
 
 @dataclass(frozen=True)
@@ -316,8 +315,6 @@ def _table(title: str, *columns: str) -> Table:
 
 def _text(table: Table) -> str:
     """A table as plain text, whatever the terminal; its title in one line above it."""
-    console = Console(file=io.StringIO(), width=140, color_system=None)
-    title, table.title = table.title, None
-    console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    return f"{title}\n{console.file.getvalue()}"
+    title, table.title, text = table.title, None, io.StringIO()
+    Console(file=text, width=140, color_system=None).print(table)
+    return f"{title}\n{text.getvalue()}"

@@ -103,14 +103,19 @@ class Shipped:
     longest: int | None = None
 
 
+def preferred(path: Path, method: str | None, seed: int | None) -> JobResult:
+    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last."""
+    jobs = [job for job in choose(list(report.Report.read([path]).jobs), method, seed) if job.finished]
+    if not jobs:
+        raise RunError(f"nothing in {path} is finished; repeat the fit command to finish it")
+    return max(reversed(jobs), key=lambda each: report.preference(*each.shipped()))
+
+
 def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.device) -> Shipped:
     """The net that validation prefers."""
     folder = Folder(path)
     config = configuration_of(folder)
-    jobs = [job for job in choose(list(report.Report.read([path]).jobs), method, seed) if job.finished]
-    if not jobs:
-        raise RunError(f"nothing in {path} is finished; repeat the fit command to finish it")
-    job = max(jobs, key=lambda each: report.preference(*each.shipped()))
+    job = preferred(path, method, seed)
     stage, copy = job.shipped()
     spec = opening.net_spec(config.data, config.net_of(stage.name[0]))
     net = finished_net(folder.stage(stage.place), spec, copy).to(device)

@@ -79,7 +79,7 @@ def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Part
             return error
         return np.asarray(square(whole, size)).transpose(2, 0, 1)
 
-    for done, (photo, found) in enumerate(zip(photos, _ahead(read, photos), strict=True), start=1):
+    for done, found in enumerate(_ahead(read, photos), start=1):
         if isinstance(found, DataError):
             if done <= len(known):
                 raise found
