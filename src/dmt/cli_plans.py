@@ -71,7 +71,7 @@ def plan(
     own = run.own_folder(data)
     chosen = _config(data, net, set_, config, environment.pick_device(device))
     if own is not None:
-        _plan_own(own, chosen, environment.pick_execution(device), time)
+        _plan_own(own, method, chosen, environment.pick_execution(device), time)
         return
     stages = catalogue.plan(method, chosen.recipe).stages
     spec = opening.net_spec(chosen.data, chosen.net)
@@ -93,10 +93,10 @@ def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | No
     return configuration.override(preset.config, settings(net, pairs, file))
 
 
-def _plan_own(folder: Path, config: Config, execution: Execution, time: bool) -> None:
+def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
     """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
     album = photos.open_album(folder)
-    stages = catalogue.plan("dmt" if album.unlabeled else "baseline", config.recipe).stages
+    stages = catalogue.plan(method if album.unlabeled else "baseline", config.recipe).stages
     table, summary = forecast.table(stages, config.data.sizes, None)
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {config.net}")

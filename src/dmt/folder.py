@@ -5,8 +5,11 @@ runs/a/
   run.json                configuration, jobs (method, seed) and their stages
   sessions.jsonl          versions, hardware, git state and command of every session that worked on it
   splits/seed-1.json      ids of labeled, unlabeled and validation images
+  skipped.txt             of own images: unlabeled files that could not be read
   samples/seed-1/         of pixels: eight unlabeled images, for the report
-  stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, pseudo.*, samples/, journal.jsonl
+  stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
+                          pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/
+  .cache/                 decoded images, if they are too many for memory
 ```
 """
 
@@ -26,6 +29,8 @@ from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 
 MANIFEST, LOCK = "run.json", ".lock"
+ROOM = ".cache"
+"""Decoded images, if they are too many for memory; can be made again."""
 
 
 def plain(value: Any) -> Any:
@@ -70,10 +75,7 @@ class Folder:
         Yields:
             The manifest: of a run that was there before, its own, with the threads it began with.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise RunError(f"{self.path} is a file; give another --out")
-        if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
-            raise RunError(f"{self.path} holds other files and no run; give an empty or new --out")
+        self.require_ours()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -100,6 +102,13 @@ class Folder:
             yield
         finally:
             lock.release()
+
+    def require_ours(self) -> None:
+        """Refuse a place that is no run and not empty, before anything is written there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise RunError(f"{self.path} is a file; give another --out")
+        if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
+            raise RunError(f"{self.path} holds other files and no run; give an empty or new --out")
 
     def _foreign(self) -> list[Path]:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]

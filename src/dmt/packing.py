@@ -10,7 +10,7 @@ from typing import Any
 
 from dmt import files
 from dmt.errors import ConfigError, RunError
-from dmt.folder import LOCK, Folder
+from dmt.folder import LOCK, ROOM, Folder
 
 INDEX = "pack.json"
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -95,7 +95,7 @@ def _archive(run: Path, spared: set[Path]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted(run.rglob("*")):
-            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY)
+            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / ROOM in path.parents
             if path.is_file() and not ours and path not in spared:
                 archive.add(path, arcname=str(path.relative_to(run)))
     return stream.getvalue()

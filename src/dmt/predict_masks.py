@@ -20,10 +20,18 @@ from dmt.scoring import Shipped
 MULTIPLE = 32  # sides are padded to it, as in training runs
 
 
-def write(shipped: Shipped, paths: Sequence[Path], out: Path, tell: Callable[[int, int], None]) -> int:
-    """Masks, overlays and a legend below ``out``. Returns the number of images."""
+def write(
+    shipped: Shipped, paths: Sequence[Path], out: Path, tell: Callable[[int, int], None], *, force: bool = False
+) -> int:
+    """Masks, overlays and a legend below ``out``. Returns the number of images.
+
+    A folder that holds masks is refused unless ``force``: they may have been drawn by hand.
+    """
     if out.is_file():
         raise DataError(f"{out} is a file; give a folder for masks and overlays")
+    for name in ("masks", "overlays"):
+        if not force and (out / name).is_dir() and any((out / name).iterdir()):
+            raise DataError(f"{out / name} is not empty; give another --out, or --force to write over it")
     files.write(out / "classes.csv", _legend(shipped).encode())
     taken: set[str] = set()
     for done, path in enumerate(paths, start=1):

@@ -31,6 +31,10 @@ class Preset:
         return "paper" if self.paper else "ours"
 
 
+OWN = ("photos", "photo-masks")
+"""Presets that stand for a folder of own images."""
+
+
 def baseline_epochs(labels: int, images: int, oracle: int) -> int:
     """The paper's rule √(1/labeled ratio)·N, for data without a pinned number."""
     return math.floor(math.sqrt(images / labels) * oracle)

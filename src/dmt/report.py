@@ -1,19 +1,14 @@
 """What came out of runs, read from their files alone."""
 
-import io
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from dmt import config as configuration
-from dmt import presets
+from dmt import presets, starting, tables
 from dmt.errors import RunError
 from dmt.folder import Folder, Job, plain
 from dmt.methods.catalogue import METHODS
@@ -71,6 +66,7 @@ class JobResult:
         data: the preset's name.
         changes: options that differ from the preset, as ``key=value``; results under different options do not mix.
         results: names of the last stage of each line.
+        origin: what the nets started from and, of own images, which they were; different origins do not mix either.
     """
 
     data: str
@@ -79,6 +75,7 @@ class JobResult:
     stages: tuple[StageResult, ...]
     results: tuple[str, ...]
     changes: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def finished(self) -> bool:
@@ -120,7 +117,7 @@ class Report:
         """From run folders; nothing is computed again. What two folders share counts once."""
         unique: dict[tuple[object, ...], JobResult] = {}
         for job in (job for path in paths for job in _read(Folder(Path(path)))):
-            key = (job.data, job.changes, job.method, job.stages[-1].place)
+            key = (job.data, job.changes, job.origin, job.method, job.stages[-1].place)
             if key not in unique or job.finished:  # of two copies of a run, the one that got further
                 unique[key] = job
         return cls(tuple(unique.values()))
@@ -137,14 +134,14 @@ class Report:
         pairs = any(len(job.lines) > 1 for job in self.jobs)
         lines = ["A", "B"] if pairs else []
         title = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
-        table = _table(title, "data", "method", "seeds", *lines, "mean of both" if pairs else "raw", "EMA", "shipped",
-                       "gain", "paper")  # fmt: skip
+        scored = [*lines, "mean of both" if pairs else "raw", "EMA", "shipped"]
+        table = tables.table(title, "data", "method", "seeds", *scored, "gain", "paper")
         for jobs in self._groups():
             method = jobs[0].method
             complete = [job for job in jobs if job.finished]
             seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
-            scores = [spread([job.test_score("raw", line) for job in complete]) for line in lines]
-            scores += [spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
+            scores = [tables.spread([job.test_score("raw", line) for job in complete]) for line in lines]
+            scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
             gain = _gain(complete, self._baseline(jobs[0]))
             table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, _published(jobs[0]))
         note = (
@@ -155,18 +152,18 @@ class Report:
             note += (
                 "\nWithout test images the scores are those of the validation images, which also chose the shipped net."
             )
-        return f"{_text(table)}{note}\n{self._legend()}"
+        return f"{tables.text(table)}{note}\n{self._legend()}"
 
     def _groups(self) -> list[list[JobResult]]:
         """Jobs that differ in nothing but the seed."""
         groups: dict[tuple[object, ...], list[JobResult]] = {}
         for job in self.jobs:
-            groups.setdefault((job.data, job.changes, job.method), []).append(job)
+            groups.setdefault((job.data, job.changes, job.origin, job.method), []).append(job)
         return list(groups.values())
 
     def _baseline(self, like: JobResult) -> list[JobResult]:
-        same = [job for job in self.jobs if (job.data, job.changes) == (like.data, like.changes)]
-        return [job for job in same if job.method == "baseline"]
+        kin = (like.data, like.changes, like.origin)
+        return [job for job in self.jobs if (job.data, job.changes, job.origin) == kin and job.method == "baseline"]
 
     def _variants(self) -> list[tuple[str, ...]]:
         """Sets of changed options, in the order they appear."""
@@ -178,15 +175,6 @@ class Report:
     def _legend(self) -> str:
         lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(self._variants(), start=1)]
         return "".join(f"{line}\n" for line in lines)
-
-
-def spread(values: Sequence[float]) -> str:
-    """``mean ± standard deviation``; the mean alone for one value; a dash where there is none."""
-    values = [value for value in values if not math.isnan(value)]
-    if not values:
-        return "–"
-    mean = f"{statistics.fmean(values):.2f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.2f}"
 
 
 def _published(job: JobResult) -> str:
@@ -201,7 +189,7 @@ def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
     gains = [_difference(job, before[job.seed]) for job in jobs if job.seed in before]
     if not gains or jobs[0].method == "baseline":
         return "–"
-    return ("+" if statistics.fmean(gains) >= 0 else "") + spread(gains)
+    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains)
 
 
 def _difference(job: JobResult, base: JobResult) -> float:
@@ -214,7 +202,7 @@ def _difference(job: JobResult, base: JobResult) -> float:
 def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
     """Score, coverage and pseudo-label error round by round, averaged over seeds."""
     title = f"{title}, by stage (mean over seeds)"
-    table = _table(title, "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted",
+    table = tables.table(title, "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted",
                    "weight right", "weight wrong")  # fmt: skip
     names = list(dict.fromkeys(stage.name for job in jobs for stage in job.stages))
     for name in names:
@@ -235,7 +223,7 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
             mean(lambda stage: stage.audited("weight_right"), ".3f"),
             mean(lambda stage: stage.audited("weight_wrong"), ".3f"),
         )
-    return _text(table)
+    return tables.text(table)
 
 
 def _kept(stage: StageResult) -> float | None:
@@ -256,13 +244,18 @@ def _least_kept(stage: StageResult) -> float | None:
 def _read(folder: Folder) -> list[JobResult]:
     manifest = folder.manifest()
     changes = _changes(manifest["data"], manifest["config"])
-    return [_job(folder, manifest["data"], changes, job) for job in folder.jobs()]
+    starts = {line: start["digest"] for line, start in manifest.get("starts", starting.RANDOM).items()}
+    preset = presets.PRESETS.get(manifest["data"])
+    if preset is not None and preset.start != "random" and "random" in starts.values():
+        changes = (*changes, "start=random")  # the paper's rows start from published parameters
+    origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
+    return [replace(_job(folder, manifest["data"], changes, job), origin=origin) for job in folder.jobs()]
 
 
 def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
     """Options that differ from those of the preset, or all of them if it is not known here."""
     known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
-    told = FROM_FOLDER if data in ("photos", "photo-masks") else frozenset()
+    told = FROM_FOLDER if data in presets.OWN else frozenset()
     changed = {key: value for key, value in options.items() if key not in known or known[key] != value}
     return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
 
@@ -296,25 +289,3 @@ def headline(score: dict[str, Any]) -> float | None:
     """The number a score is known by: mean IoU of pixels, accuracy of images; None if no site had truth."""
     value = score.get("mean_iou", score["accuracy"])
     return None if value is None else float(value)
-
-
-def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> str:
-    """Named rows of percentages as a text table."""
-    table = _table(title, "", *columns)
-    for name, values in rows.items():
-        table.add_row(Text(name), *("–" if math.isnan(value) else f"{value:.2f}" for value in values))
-    return _text(table)
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
-    return table
-
-
-def _text(table: Table) -> str:
-    """A table as plain text, whatever the terminal; its title in one line above it."""
-    title, table.title, text = table.title, None, io.StringIO()
-    Console(file=text, width=140, color_system=None).print(table)
-    return f"{title}\n{text.getvalue()}"

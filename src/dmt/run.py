@@ -11,7 +11,7 @@ from dmt import config as configuration
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data import photos
-from dmt.errors import ConfigError
+from dmt.errors import ConfigError, RunError
 from dmt.folder import MANIFEST, Folder
 from dmt.methods import catalogue
 from dmt.presets import Preset
@@ -60,14 +60,18 @@ def fit(
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
+    stop = Stop(budget)  # choosing and rehearsing count too
     execution = environment.pick_execution(device, fast)
     folder = Folder(Path(out))
+    folder.require_ours()
     own = own_folder(data)
     preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution)
     old, settings = (folder.path / MANIFEST).is_file(), dict(settings or {})
     if own is not None and budget is not None and old:  # it was fitted to a budget when it was new
         settings = {key: value for key, value in settings.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, settings)
+    if told and settings:
+        told = (*told, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in settings.items()))
     if own is not None and budget is not None and not old:
         album = photos.open_album(own)
         config, fitted = planning.within(config, album, planning.rehearse(config, album, execution), budget)
@@ -90,7 +94,7 @@ def fit(
     with watcher or progress.default() as watching:
         for line in told:
             watching.note(line)
-        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
+        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, stop, watching)
         runner = Runner(config, folder, starts, conditions)
         runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
         head = {
@@ -133,6 +137,8 @@ def _chosen(own: Path, folder: Folder, execution: Execution) -> tuple[Preset, tu
         choice = choosing.choose(own, execution.device)
         return choice.preset, (*choice.album.notes, *choice.lines)
     known = presets.get(folder.manifest()["data"])
+    if known.name not in presets.OWN:
+        raise RunError(f"{folder.path} was made for '{known.name}', not for images of your own; give another --out")
     return replace(known, config=scoring.configuration_of(folder)), ()
 
 

@@ -1,5 +1,6 @@
 """What a run's folder still lacks, trained stage by stage."""
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,14 +9,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from dmt import assessment, progress, samples, starting, teaching, trial
+from dmt import assessment, files, progress, samples, starting, teaching, trial
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.data.audit import Audit
 from dmt.data.pixel_audit import PixelAudit
 from dmt.data.sets import LabeledSet
-from dmt.folder import Folder, Job
+from dmt.folder import ROOM, Folder, Job
 from dmt.identity import Work, identify
 from dmt.methods import catalogue
 from dmt.models import build
@@ -29,9 +30,6 @@ from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.journal import Journal
 from dmt.training.pixel_store import PixelStore
 from dmt.training.trainer import Trainer
-
-ROOM = ".cache"
-"""Below a run's folder: decoded images, if they are too many for memory."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,7 @@ class Runner:
         self._conditions = conditions
         self._tasks: dict[int, tuple[Task, Audit | PixelAudit]] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
+        self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
 
     def open(self, seeds: Sequence[int]) -> None:
@@ -63,7 +62,7 @@ class Runner:
         watcher = self._conditions.watcher
         room = self.folder.path / ROOM
         opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading, room)
-        self.fingerprint = opened.fingerprint
+        self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]
         if task.pixels:
@@ -84,6 +83,8 @@ class Runner:
 
     def run(self, methods: Sequence[str], seeds: Sequence[int]) -> None:
         """All methods of a seed, then the next seed."""
+        if self._skipped:
+            files.write(self.folder.path / "skipped.txt", "".join(f"{line}\n" for line in self._skipped).encode())
         for seed in seeds:
             task, audit = self._tasks[seed]
             self.folder.record_split(seed, task)
@@ -116,6 +117,7 @@ class Runner:
         # every session takes at least one step, however small its budget: repeating it must come to an end
         if self._worked and self._conditions.stop():
             raise self._conditions.stop.error()
+        gc.collect()  # a trainer that recorded its step is a cycle, and holds the images of its stage
         task, audit = self._tasks[work.seed]
         lesson = self._lesson(work, title, place, journal, family)
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)

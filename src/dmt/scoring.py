@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from dmt import config as configuration
-from dmt import presets, progress, report
+from dmt import presets, progress, report, tables
 from dmt.config import Config
 from dmt.data.photo_files import shown
 from dmt.errors import ConfigError, RunError
@@ -104,11 +104,20 @@ class Shipped:
 
 
 def preferred(path: Path, method: str | None, seed: int | None) -> JobResult:
-    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last."""
+    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last.
+
+    Between methods by plain accuracy or mean IoU: a fine-grained score is for nets that were trained alike.
+    """
+
+    def liked(job: JobResult) -> float:
+        stage, copy = job.shipped()
+        score = stage.score("validation", copy)
+        return float("-inf") if score is None else score
+
     jobs = [job for job in choose(list(report.Report.read([path]).jobs), method, seed) if job.finished]
     if not jobs:
         raise RunError(f"nothing in {path} is finished; repeat the fit command to finish it")
-    return max(reversed(jobs), key=lambda each: report.preference(*each.shipped()))
+    return max(reversed(jobs), key=liked)
 
 
 def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.device) -> Shipped:
@@ -145,6 +154,6 @@ def table(finished: Finished, job: JobResult, on: str) -> str:
         per_class = [score.iou or [] for score in scores.values()]
     for number, name in enumerate(finished.classes):
         rows[f"class {shown(name)}"] = [values[number] for values in per_class]
-    text = report.grid(title, columns, rows)
+    text = tables.grid(title, columns, rows)
     missing = ", ".join(shown(finished.classes[label]) for label in first.absent or ())
     return f"{text}absent from these images, and left out of the mean: {missing}\n" if missing else text

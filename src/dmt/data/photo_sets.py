@@ -91,6 +91,7 @@ def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Part
         place += 1
         tell(done, len(photos))
     if file is not None and index is not None and file.exists():
+        rooms.flush(file)  # the index vouches for every byte
         files.write_json(index, {"digests": digests, "skipped": skipped})
     return _squares(album, images, digests, skipped)
 

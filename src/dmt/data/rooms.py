@@ -1,5 +1,6 @@
 """Room for decoded images: in memory while they are few, else in a file that the system pages in and out."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,3 +27,9 @@ def reopen(shape: Sequence[int], dtype: torch.dtype, file: Path) -> Tensor:
     """What was made before, for reading: changes would stay in memory."""
     kind = torch.empty(0, dtype=dtype).numpy().dtype
     return torch.from_numpy(np.memmap(file, dtype=kind, mode="c", shape=tuple(shape)))
+
+
+def flush(file: Path) -> None:
+    """See that what was written to a room is on the disk."""
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())

@@ -40,6 +40,11 @@ class Opened:
             return " ".join(part.fingerprint for part in every)
         return sets.fingerprint(self.parts)
 
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Unlabeled files that could not be read, with the reason."""
+        return self.parts.skipped if isinstance(self.parts, photo_sets.Parts) else ()
+
     def split(self, seed: int) -> tuple[Task, Audit | PixelAudit]:
         """The task of this seed, and the audit that alone knows the truth of its unlabeled images."""
         match self.options, self.parts:
@@ -95,7 +100,7 @@ def _album(
     for line in skipped[:5]:
         notify(f"skipped {line}")
     if len(skipped) > 5:
-        notify(f"skipped {len(skipped) - 5:,} more unlabeled files that cannot be read")
+        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's skipped.txt names them all")
     return opened
 
 

@@ -24,6 +24,9 @@ from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
 from dmt.types import Normalization
 
+LOGITS = 84_000_000
+"""The most that a batch outside of training has."""
+
 
 @dataclass(frozen=True)
 class Segmentation(Task):
@@ -63,7 +66,7 @@ class Segmentation(Task):
 
     def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
         """At their native size, padded to a multiple of 32; those of equal padded size share a batch."""
-        for group in size_groups.groups(images.images.sizes):
+        for group in size_groups.groups(images.images.sizes, pixels=min(4_000_000, LOGITS // len(self.classes))):
             truth = None
             if isinstance(images, LabeledSet):
                 truth = size_groups.truth(size_groups.gather_plane(images.labels, group, device))

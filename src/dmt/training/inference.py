@@ -52,7 +52,8 @@ def logits(
     try:
         for view in task.views(images, device):
             with torch.autocast(device.type, torch.bfloat16, enabled=half):
-                yield view, net(view.images).float()
+                output = net(view.images).float()
+            yield view, output
     finally:
         net.train(training)
 

@@ -6,7 +6,8 @@ pseudo/000007-<id>.png      indexed colors: the pixel is the class, 255 where it
 pseudo/000007-<id>.code     confidence codes of all pixels: differences, high bytes then low bytes, zlib
 ```
 
-Predictions stream through: what is in memory does not grow with the number of images.
+Predictions stream through: while a net labels, what is in memory does not grow with the number of images. The
+stage that learns from the labels reads all of them.
 """
 
 import colorsys

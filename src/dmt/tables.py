@@ -1,0 +1,41 @@
+"""Tables as plain text."""
+
+import io
+import math
+import statistics
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def spread(values: Sequence[float]) -> str:
+    """``mean ± standard deviation``; the mean alone for one value; a dash where there is none."""
+    values = [value for value in values if not math.isnan(value)]
+    if not values:
+        return "–"
+    mean = f"{statistics.fmean(values):.2f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.2f}"
+
+
+def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> str:
+    """Named rows of percentages as a text table."""
+    rows_of = table(title, "", *columns)
+    for name, values in rows.items():
+        rows_of.add_row(Text(name), *("–" if math.isnan(value) else f"{value:.2f}" for value in values))
+    return text(rows_of)
+
+
+def table(title: str, *columns: str) -> Table:
+    table = Table(title=title)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
+    return table
+
+
+def text(table: Table) -> str:
+    """A table as plain text, whatever the terminal; its title in one line above it."""
+    title, table.title, text = table.title, None, io.StringIO()
+    Console(file=text, width=140, color_system=None).print(table)
+    return f"{title}\n{text.getvalue()}"
