@@ -164,7 +164,7 @@ def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest
     slow, fast = mask_choice(masks, labeled=10)[0].preset, choosing.choose(masks, CUDA).preset
     assert (slow.config.net, slow.start) == ("fcn-16", "random")
     assert (fast.config.net, fast.start) == (
-        ("deeplab2:tf_efficientnet_lite0", "wheel") if wheel else ("smp:unet/resnet34", "random")
+        ("deeplab2:tf_efficientnet_lite0", "wheel") if wheel else ("fcn-32", "random")
     )
 
 

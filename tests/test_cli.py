@@ -197,7 +197,7 @@ def test_reports_leave_out_what_is_no_run(run: Path, tmp_path: Path) -> None:
 
 def test_errors_of_the_system_are_one_line_too(run: Path, tmp_path: Path) -> None:
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
-    _, error = dmt("predict", run, tmp_path / "a.png", "--out", tmp_path, code=2)
+    _, error = dmt("predict", run, tmp_path / "a.png", "--out", tmp_path / "a.png" / "b.csv", code=2)
     assert error.startswith("dmt: error: ")
     assert error.count("\n") == 1
 

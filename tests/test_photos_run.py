@@ -254,11 +254,11 @@ def test_names_of_folders_that_are_also_presets(
 def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = choosing.choose(folders["images"], CPU).preset.config
     kinds = {type(stage.objective).__name__ for stage in catalogue.plan("dmt", config.recipe).stages}
-    quick = planning.Rates(0.0, dict.fromkeys(kinds, 0.02), 0.0)
-    monkeypatch.setattr(planning, "rehearse", lambda config, album, execution: quick)
+    slow = planning.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)  # slower than the truth: the clock must not end the test
+    monkeypatch.setattr(planning, "rehearse", lambda config, album, execution: slow)
     wish = {"epochs": 40, "epochs_round": 30}
-    report, notes = fit("images", folders["images"], tmp_path / "run", budget=2.0, settings=wish)
-    assert "to fit 2 s the run gives up epochs=" in notes
+    report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish)
+    assert "to fit 30 s the run gives up epochs=" in notes
     kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
     assert 1 <= kept["epochs"] < 40
     assert 1 <= kept["epochs_round"] < 30

@@ -60,7 +60,6 @@ def fit(
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
-    stop = Stop(budget)  # choosing and rehearsing count too
     execution = environment.pick_execution(device, fast)
     folder = Folder(Path(out))
     folder.require_ours()
@@ -94,7 +93,7 @@ def fit(
     with watcher or progress.default() as watching:
         for line in told:
             watching.note(line)
-        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, stop, watching)
+        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
         runner = Runner(config, folder, starts, conditions)
         runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
         head = {

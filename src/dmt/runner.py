@@ -1,6 +1,5 @@
 """What a run's folder still lacks, trained stage by stage."""
 
-import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,7 +116,6 @@ class Runner:
         # every session takes at least one step, however small its budget: repeating it must come to an end
         if self._worked and self._conditions.stop():
             raise self._conditions.stop.error()
-        gc.collect()  # a trainer that recorded its step is a cycle, and holds the images of its stage
         task, audit = self._tasks[work.seed]
         lesson = self._lesson(work, title, place, journal, family)
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
@@ -131,6 +129,7 @@ class Runner:
         if not loop.fit(trainer, checkpoint, journal, pace):
             raise self._conditions.stop.error()
         self._conclude(work, title, trainer, lesson)
+        trainer.close()
 
     def _announce(self, title: str, steps: int, cost: float, state: Mapping[str, Any] | None) -> None:
         self._conditions.watcher.stage(title, steps, 0 if state is None else state["step"], cost)

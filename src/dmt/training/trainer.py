@@ -115,6 +115,10 @@ class Trainer:
         self.step += 1
         return numbers
 
+    def close(self) -> None:
+        """Let go of the recorded step: it refers to the trainer, and would keep nets and images alive."""
+        self._run = None
+
     def _generator(self) -> torch.Generator:
         # not torch.manual_seed: without CUDA it queues a call for every device at every step, and keeps them all
         if self.execution.on_cuda:
