@@ -4,6 +4,7 @@ All of it is for the journal. Nothing goes back into training.
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from dmt.data.ragged import Ragged
 from dmt.data.size_groups import Group
 from dmt.objectives.stored import Stored
 from dmt.tasks.base import Task, View
-from dmt.training import inference
+from dmt.training import evidence_files, inference
 from dmt.training.store import Store
 from dmt.training.trainer import Trainer
 from dmt.types import Target
@@ -25,19 +26,22 @@ WEIGHED = 500
 """Images whose pixels the finished student weighs: hundreds of thousands of pixels tell as much as all of them."""
 
 
-def scores(trainer: Trainer, task: Task, splits: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """By split and by copy of the net, raw and ema. A split without images is left out."""
+def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> dict[str, dict[str, Any]]:
+    """By split and by copy of the net, raw and ema. A split without images is left out.
+
+    What the nets said of every image goes to ``place``.
+    """
     copies = {"raw": trainer.nets[0]}
     if trainer.slow:
         copies["ema"] = trainer.slow[0].net
     images = {"validation": task.validation, "test": task.test}
 
-    def score(split: str) -> dict[str, Any]:
-        return {
-            name: inference.score(net, task, images[split], trainer.device).as_json() for name, net in copies.items()
-        }
+    def score(split: str, copy: str) -> dict[str, Any]:
+        found, evidence = inference.testify(copies[copy], task, images[split], trainer.device)
+        evidence_files.write(place, split, copy, evidence)
+        return found.as_json()
 
-    return {split: score(split) for split in splits if len(images[split])}
+    return {split: {copy: score(split, copy) for copy in copies} for split in splits if len(images[split])}
 
 
 def pseudo_labels(trainer: Trainer, task: Task, audit: Audit, labels: Store) -> dict[str, object]:

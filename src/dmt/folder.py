@@ -8,7 +8,8 @@ runs/a/
   skipped.txt             of own images: unlabeled files that could not be read
   samples/seed-1/         of pixels: eight unlabeled images, for the report
   stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
-                          pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/
+                          pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/;
+                          evidence-<split>-<copy>.npz: what the net said of every image with truth
   .cache/                 decoded images, if they are too many for memory
 ```
 """

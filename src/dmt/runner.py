@@ -190,7 +190,7 @@ class Runner:
         cost = {"steps": steps, "images": steps * work.stage.schedule.batch, "seconds": seconds}
         # the Oracle was trained on the validation images too
         splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
-        scores = assessment.scores(trainer, task, splits)
+        scores = assessment.scores(trainer, task, splits, place)
         checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
         Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:

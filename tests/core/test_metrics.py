@@ -85,3 +85,14 @@ def test_no_truth_at_all_has_no_mean() -> None:
     assert math.isnan(meter.mean_iou())
     assert math.isnan(meter.accuracy())
     assert meter.absent() == [0, 1]
+
+
+def test_calibration_gathers_sites_by_confidence() -> None:
+    meter = Confusion(2)
+    sure, unsure = torch.tensor([0.9, 0.1]).log(), torch.tensor([0.35, 0.65]).log()
+    meter.add(torch.stack([sure, sure, unsure, unsure]), torch.tensor([0, 1, 1, 0]))
+    rows = meter.calibration()
+    assert rows[6] == pytest.approx((2, 65.0, 50.0))
+    assert rows[8] == pytest.approx((2, 90.0, 50.0)) or rows[9] == pytest.approx((2, 90.0, 50.0))
+    assert sum(count for count, _, _ in rows) == meter.count
+    assert meter.calibration_error() == pytest.approx(27.5)

@@ -5,6 +5,9 @@ from torch import Tensor
 
 from dmt.types import IGNORE
 
+BINS = 10
+"""Ranges of confidence by which calibration is told."""
+
 
 class Confusion:
     """Confusion matrix (C, C), rows truth and columns prediction, for sites of any shape; with fine-grained hits.
@@ -17,6 +20,7 @@ class Confusion:
         self.classes = classes
         self.matrix = torch.zeros(classes, classes, dtype=torch.int64, device=device)
         self.sure = torch.zeros((), dtype=torch.float64, device=device)
+        self.bins = torch.zeros(BINS, 3, dtype=torch.float64, device=device)  # sites, their confidence, right ones
 
     @torch.no_grad()
     def add(self, logits: Tensor, truth: Tensor) -> None:
@@ -25,7 +29,12 @@ class Confusion:
         valid = truth != IGNORE
         cells = truth[valid] * self.classes + labels[valid]
         self.matrix += torch.bincount(cells, minlength=self.classes**2).view(self.classes, self.classes)
-        self.sure += confidence[valid & (labels == truth)].double().sum()
+        right = (labels == truth)[valid].double()
+        confidence = confidence[valid].double()
+        self.sure += (confidence * right).sum()
+        columns = (torch.ones_like(confidence), confidence, right)
+        places = (confidence * BINS).long().clamp(max=BINS - 1)
+        self.bins += torch.stack([torch.bincount(places, each, BINS) for each in columns], 1)
 
     @property
     def count(self) -> int:
@@ -39,6 +48,16 @@ class Confusion:
     def fine_grained(self) -> float:
         """(1/N) Σ 1[right]·p(right), in percent."""
         return _percent(float(self.sure), self.count)
+
+    def calibration(self) -> list[tuple[int, float, float]]:
+        """By range of confidence: sites, their mean confidence and accuracy in percent; zeros for an empty one."""
+        rows = self.bins.tolist()
+        return [(int(n), _percent(sure, n) if n else 0.0, _percent(right, n) if n else 0.0) for n, sure, right in rows]
+
+    def calibration_error(self) -> float:
+        """Expected calibration error: the mean gap between confidence and accuracy, in percent."""
+        gaps = (self.bins[:, 1] - self.bins[:, 2]).abs().sum()
+        return _percent(float(gaps), self.count)
 
     def per_class(self) -> list[float]:
         """Recall of each class in percent; NaN for a class without truth."""
@@ -64,5 +83,5 @@ class Confusion:
         return [label for label, total in enumerate(self.matrix.sum(1).tolist()) if not total]
 
 
-def _percent(part: float, whole: int) -> float:
+def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else float("nan")

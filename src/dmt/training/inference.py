@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dmt.core.evidence import Evidence, Witness
+from dmt.core.metrics import Confusion
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.tasks.base import Task, View
 from dmt.types import Target
@@ -22,6 +24,8 @@ class Score:
         count: sites.
         per_class: recall of each class.
         confusion: rows truth, columns prediction.
+        calibration: by range of confidence: sites, mean confidence, accuracy.
+        calibration_error: mean gap between confidence and accuracy.
         mean_iou: over the classes that occur.
         iou: of each class, NaN for those that do not.
         absent: classes without a single pixel of truth.
@@ -32,6 +36,8 @@ class Score:
     count: int
     per_class: list[float]
     confusion: list[list[int]]
+    calibration: list[tuple[int, float, float]]
+    calibration_error: float
     mean_iou: float | None = None
     iou: list[float] | None = None
     absent: list[int] | None = None
@@ -60,19 +66,31 @@ def logits(
 
 def score(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device) -> Score:
     """Measure a net against truth."""
-    meter = task.meter(device)
+    return testify(net, task, images, device)[0]
+
+
+def testify(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device) -> tuple[Score, Evidence]:
+    """Measure a net against truth, and keep what it said of every image."""
+    meter, witness = task.meter(device), Witness(len(images), len(task.classes), task.pixels)
     for view, output in logits(net, task, images, device):
         assert view.truth is not None
         meter.add(output, view.truth)
+        witness.see(view.positions, output, view.truth)
+    return _score(meter, task.pixels), witness.evidence()
+
+
+def _score(meter: Confusion, pixels: bool) -> Score:
     return Score(
         accuracy=meter.accuracy(),
         fine_grained=meter.fine_grained(),
         count=meter.count,
         per_class=meter.per_class(),
         confusion=meter.matrix.tolist(),
-        mean_iou=meter.mean_iou() if task.pixels else None,
-        iou=meter.iou() if task.pixels else None,
-        absent=meter.absent() if task.pixels else None,
+        calibration=meter.calibration(),
+        calibration_error=meter.calibration_error(),
+        mean_iou=meter.mean_iou() if pixels else None,
+        iou=meter.iou() if pixels else None,
+        absent=meter.absent() if pixels else None,
     )
 
 

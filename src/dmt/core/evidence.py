@@ -1,0 +1,156 @@
+"""What a net said of every image, kept so small that scores can be asked again later, of any draw of the images.
+
+Two nets on the same images are compared image by image: that tells much smaller differences from chance than two
+scores with an interval each.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmt.types import IGNORE
+
+DRAWS = 1000
+"""Bootstrap draws: enough for an interval that is told with one decimal."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The confusion of each image, as a list of its cells that are not zero.
+
+    Attributes:
+        image, truth, said, count: (K,) int32. ``count`` sites of ``image`` have this truth and were called that.
+        sure: (N,) float32, of each image the sum over right sites of their probability.
+        classes: how many there are.
+        pixels: whether the score is mean IoU, or accuracy.
+    """
+
+    image: np.ndarray
+    truth: np.ndarray
+    said: np.ndarray
+    count: np.ndarray
+    sure: np.ndarray
+    classes: int
+    pixels: bool
+
+    @property
+    def images(self) -> int:
+        return len(self.sure)
+
+    def matrix(self, times: np.ndarray | None = None) -> np.ndarray:
+        """(C, C) confusion; ``times`` (N,) says how often each image counts."""
+        weights = self.count if times is None else self.count * times[self.image]
+        cells = self.truth.astype(np.int64) * self.classes + self.said
+        return np.bincount(cells, weights, self.classes**2).reshape(self.classes, self.classes)
+
+    def score(self, times: np.ndarray | None = None) -> float:
+        """Mean IoU of pixels, accuracy of images, in percent; NaN where no site has truth."""
+        matrix = self.matrix(times)
+        hits, totals = matrix.diagonal(), matrix.sum(1)
+        if not totals.sum():
+            return float("nan")
+        if not self.pixels:
+            return float(100.0 * hits.sum() / totals.sum())
+        there = totals > 0
+        return float(100.0 * (hits[there] / (totals + matrix.sum(0) - hits)[there]).mean())
+
+    def fine_grained(self, times: np.ndarray | None = None) -> float:
+        """Accuracy with every right site counted as its probability, in percent."""
+        times = np.ones(self.images) if times is None else times
+        sites = np.bincount(self.image, self.count, self.images)
+        total = float(sites @ times)
+        return float(100.0 * (self.sure @ times) / total) if total else float("nan")
+
+    def per_class(self) -> np.ndarray:
+        """(C,) IoU of pixels, recall of images, in percent; NaN for a class without truth."""
+        matrix = self.matrix()
+        hits, totals = matrix.diagonal(), matrix.sum(1)
+        whole = totals + matrix.sum(0) - hits if self.pixels else totals
+        result = np.full(self.classes, np.nan)
+        there = totals > 0
+        result[there] = 100.0 * hits[there] / whole[there]
+        return result
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a file."""
+        head = np.array([self.classes, self.pixels], dtype=np.int64)
+        return {name: getattr(self, name) for name in ("image", "truth", "said", "count", "sure")} | {"head": head}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> "Evidence":
+        """From a file."""
+        classes, pixels = arrays["head"].tolist()
+        named = {name: arrays[name] for name in ("image", "truth", "said", "count", "sure")}
+        return cls(classes=classes, pixels=bool(pixels), **named)
+
+
+class Witness:
+    """Takes evidence batch by batch."""
+
+    def __init__(self, images: int, classes: int, pixels: bool) -> None:
+        self._classes, self._pixels = classes, pixels
+        self._sure = torch.zeros(images, dtype=torch.float32)
+        self._cells: list[Tensor] = []  # (k, 4): image, truth, said, count
+
+    @torch.no_grad()
+    def see(self, positions: Tensor, logits: Tensor, truth: Tensor) -> None:
+        """Logits (n, C, *S) of the images at these positions, and their truth (n, *S)."""
+        confidence, said = logits.float().softmax(1).max(1)
+        rows = torch.arange(len(truth), device=truth.device).view(-1, *[1] * (truth.dim() - 1)).expand_as(truth)
+        valid = truth != IGNORE
+        codes = ((rows * self._classes + truth) * self._classes + said)[valid]
+        found, count = torch.unique(codes, return_counts=True)
+        row, cell = found.cpu() // self._classes**2, found.cpu() % self._classes**2
+        parts = (positions[row], cell // self._classes, cell % self._classes, count.cpu())
+        self._cells.append(torch.stack(parts, 1).int())
+        right = (confidence * (valid & (said == truth))).flatten(1) if truth.dim() > 1 else confidence * (said == truth)
+        self._sure[positions] = (right.double().sum(1) if truth.dim() > 1 else right).float().cpu()
+
+    def evidence(self) -> Evidence:
+        """All that was seen."""
+        cells = torch.cat(self._cells) if self._cells else torch.zeros(0, 4, dtype=torch.int32)
+        image, truth, said, count = cells.T.contiguous().numpy()
+        return Evidence(image, truth, said, count, self._sure.numpy(), self._classes, self._pixels)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number and where it lies in nine of ten draws of the images."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether zero lies outside."""
+        return self.low > 0 or self.high < 0
+
+
+def draws(images: int, count: int = DRAWS, seed: int = 0) -> np.ndarray:
+    """(count, images): how often each image is drawn, with putting back."""
+    chance = np.random.default_rng(seed)
+    return chance.multinomial(images, np.full(images, 1.0 / images), size=count).astype(np.float64)
+
+
+def difference(after: list[Evidence], before: list[Evidence], fine: bool = False) -> Interval:
+    """Score of some nets (in the mean) less that of others on the same images, with a paired bootstrap interval.
+
+    Args:
+        fine: compare fine-grained accuracy instead of the headline score.
+    """
+    if any(each.images != after[0].images for each in (*after, *before)):
+        raise ValueError("only evidence of the same images can be compared")
+
+    def mean(nets: list[Evidence], times: np.ndarray | None) -> float:
+        return float(np.mean([each.fine_grained(times) if fine else each.score(times) for each in nets]))
+
+    value = mean(after, None) - mean(before, None)
+    if not after[0].images:
+        return Interval(value, float("nan"), float("nan"))
+    spread = [mean(after, times) - mean(before, times) for times in draws(after[0].images)]
+    low, high = np.nanpercentile(spread, [5.0, 95.0])
+    return Interval(value, float(low), float(high))

@@ -1,0 +1,76 @@
+"""Evidence gives back the scores it was taken from, and tells differences from chance."""
+
+import numpy as np
+import pytest
+import torch
+
+from dmt.core import evidence
+from dmt.core.evidence import Evidence, Witness
+from dmt.core.metrics import Confusion
+from dmt.types import IGNORE
+
+CLASSES = 4
+
+
+def seen(logits: torch.Tensor, truth: torch.Tensor, step: int) -> Evidence:
+    witness = Witness(len(truth), CLASSES, truth.dim() > 1)
+    order = torch.randperm(len(truth), generator=torch.Generator().manual_seed(1))
+    for positions in torch.split(order, step):
+        witness.see(positions, logits[positions], truth[positions])
+    return witness.evidence()
+
+
+@pytest.mark.parametrize("shape", [(50,), (9, 6, 5)])
+def test_scores_equal_those_of_the_meter(shape: tuple[int, ...]) -> None:
+    chance = torch.Generator().manual_seed(0)
+    truth = torch.randint(0, CLASSES, shape, generator=chance)
+    logits = torch.randn(shape[0], CLASSES, *shape[1:], generator=chance) + 2 * torch.nn.functional.one_hot(
+        truth, CLASSES
+    ).movedim(-1, 1)
+    if len(shape) > 1:
+        truth[0] = IGNORE  # an image without truth
+        truth[1, 0] = IGNORE
+    meter = Confusion(CLASSES)
+    meter.add(logits, truth)
+    found = Evidence.of(seen(logits, truth, 4).arrays())
+    assert (found.matrix() == meter.matrix.numpy()).all()
+    assert found.score() == pytest.approx(meter.mean_iou() if len(shape) > 1 else meter.accuracy())
+    assert found.fine_grained() == pytest.approx(meter.fine_grained(), rel=1e-5)
+    per_class = meter.iou() if len(shape) > 1 else meter.per_class()
+    assert np.allclose(found.per_class(), per_class, equal_nan=True)
+
+
+def images(right: np.ndarray) -> Evidence:
+    """Two classes; truth is 0, and the right ones were called so."""
+    count = len(right)
+    zeros, ones = np.zeros(count, np.int32), np.ones(count, np.int32)
+    return Evidence(np.arange(count, dtype=np.int32), zeros, 1 - right.astype(np.int32), ones, right * 0.9, 2, False)
+
+
+def test_a_paired_interval_tells_a_difference_that_two_scores_would_not() -> None:
+    before = np.arange(400) % 5 != 0  # 80 %
+    after = before | (np.arange(400) % 20 == 0)  # a quarter of its errors mended, nothing lost
+    interval = evidence.difference([images(after)], [images(before)])
+    assert interval.value == pytest.approx(5.0)
+    assert interval.clear
+    assert 2.5 < interval.low < 5 < interval.high < 7.5
+
+
+def test_noise_is_not_clear() -> None:
+    chance = np.random.default_rng(0)
+    first, second = chance.random(60) < 0.7, chance.random(60) < 0.7
+    interval = evidence.difference([images(first)], [images(second)])
+    assert not interval.clear
+    assert interval.low < interval.value < interval.high
+
+
+def test_other_images_are_refused() -> None:
+    with pytest.raises(ValueError, match="same images"):
+        evidence.difference([images(np.ones(3))], [images(np.ones(4))])
+
+
+def test_no_truth_at_all_is_no_score() -> None:
+    nothing = Witness(2, CLASSES, True)
+    nothing.see(torch.arange(2), torch.randn(2, CLASSES, 3, 3), torch.full((2, 3, 3), IGNORE))
+    assert np.isnan(nothing.evidence().score())
+    assert np.isnan(nothing.evidence().fine_grained())
