@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from tests.data import photo_layout, segment_layout
 
-from dmt.data import photo_files, photos
+from dmt.data import cityscapes, photo_files, photos
 from dmt.data.album import Album, Photo
 from dmt.errors import DataError
 
@@ -308,6 +308,19 @@ def test_masks_of_nothing_but_ground(tmp_path: Path) -> None:
     assert noted(photos.open_album(tmp_path), "only one class, 'class 0'")
 
 
+def test_palettes_that_agree_are_kept(tmp_path: Path) -> None:
+    """Predictions then look like what was drawn; classes without a color of their own get another one."""
+    for name in ("a", "b"):
+        segment_layout.save(tmp_path / "labeled" / "images" / f"{name}.png", np.zeros((4, 4, 3), np.uint8))
+        mask = Image.fromarray(np.array([[0, 2]], np.uint8).repeat(4, 0).repeat(2, 1))
+        mask.putpalette([9, 8, 7, 0, 0, 0, 250, 128, 1])
+        (tmp_path / "labeled" / "masks").mkdir(exist_ok=True, parents=True)
+        mask.save(tmp_path / "labeled" / "masks" / f"{name}.png")
+    palette = photos.open_album(tmp_path).palette
+    assert (palette[0], palette[2]) == ((9, 8, 7), (250, 128, 1))
+    assert len(set(palette)) == 3
+
+
 def test_gray_levels_far_apart_are_colors(tmp_path: Path) -> None:
     image(tmp_path / "labeled" / "images" / "1.png", (3, 1))
     levels = Image.fromarray(np.array([[0, 128, 255]], dtype=np.uint8))
@@ -445,6 +458,25 @@ def test_voc(tmp_path: Path, inner: str) -> None:
     assert len(read_all(album)) == 2
 
 
-def test_cityscapes_has_presets(tmp_path: Path) -> None:
+def test_cityscapes(tmp_path: Path) -> None:
+    """Without a mask an image is unlabeled; numbers that are not evaluated are no label."""
+    _, planes = segment_layout.write_cityscapes(tmp_path)
+    lost, kept = segment_layout.CITY_TRAIN[0], segment_layout.CITY_TRAIN[1]
+    (tmp_path / "gtFine" / "train" / f"{lost}_gtFine_labelIds.png").unlink()
+    album = photos.open_album(tmp_path)
+    assert "Cityscapes" in album.layout
+    assert [photo.id for photo in album.unlabeled] == [f"leftImg8bit/train/{lost}_leftImg8bit.png"]
+    assert len(album.labeled) == len(segment_layout.CITY_TRAIN) - 1
+    assert len(album.test) == len(segment_layout.CITY_VAL)
+    assert noted(album, "cityscapes-1of8")
+    assert album.labeled[0].mask is not None
+    read = photo_files.read_mask(album.labeled[0].mask, album.colors, len(album.classes))
+    assert album.labeled[0].id == f"leftImg8bit/train/{kept}_leftImg8bit.png"
+    assert (read == cityscapes.TABLE[planes[kept]]).all()
+
+
+def test_cityscapes_without_a_mask_is_refused(tmp_path: Path) -> None:
     segment_layout.write_cityscapes(tmp_path)
-    assert "dmt fit cityscapes-1of8 --data" in failure(tmp_path)
+    for path in (tmp_path / "gtFine" / "train").rglob("*_labelIds.png"):
+        path.unlink()
+    assert "has a mask in gtFine/train" in failure(tmp_path)

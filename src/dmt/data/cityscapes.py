@@ -41,7 +41,7 @@ TABLE: Plane = np.full(256, masks.VOID, dtype=np.uint8)
 """Number in a labelIds file -> class; what is not evaluated is void."""
 TABLE[[number for number, _ in _CLASSES.values()]] = range(len(CLASSES))
 
-_IMAGE, _MASK = "_leftImg8bit.png", "_gtFine_labelIds.png"
+IMAGE, MASK = "_leftImg8bit.png", "_gtFine_labelIds.png"
 _GET = "unpack leftImg8bit_trainvaltest.zip and gtFine_trainvaltest.zip there"
 
 
@@ -67,7 +67,7 @@ class CityscapesFolder:
         return self._masked("val", self.test_ids)
 
     def _masked(self, part: str, ids: Sequence[str]) -> MaskedImages:
-        images, found = _files(self.root / "leftImg8bit" / part, _IMAGE), _files(self.root / "gtFine" / part, _MASK)
+        images, found = files(self.root / "leftImg8bit" / part, IMAGE), files(self.root / "gtFine" / part, MASK)
         return masks.pair(ids, images, found, f"complete leftImg8bit/{part} and gtFine/{part} in {self.root}")
 
 
@@ -76,14 +76,14 @@ def find(folder: Path) -> CityscapesFolder:
     for name in ("leftImg8bit", "gtFine"):
         if not (folder / name).is_dir():
             raise DataError(f"no Cityscapes in {folder}: {name} is missing; {_GET} or give --data DIR")
-    ids = {part: tuple(_files(folder / "leftImg8bit" / part, _IMAGE)) for part in ("train", "val")}
+    ids = {part: tuple(files(folder / "leftImg8bit" / part, IMAGE)) for part in ("train", "val")}
     for part, names in ids.items():
         if not names:
-            raise DataError(f"no images <city>/*{_IMAGE} in {folder / 'leftImg8bit' / part}; {_GET}")
+            raise DataError(f"no images <city>/*{IMAGE} in {folder / 'leftImg8bit' / part}; {_GET}")
     return CityscapesFolder(folder, ids["train"], ids["val"])
 
 
-def _files(folder: Path, ending: str) -> dict[str, Path]:
+def files(folder: Path, ending: str) -> dict[str, Path]:
     """``city/stem`` -> file, sorted."""
     found = {f"{path.parent.name}/{path.name.removesuffix(ending)}": path for path in folder.glob(f"*/*{ending}")}
     return dict(sorted(found.items()))

@@ -154,7 +154,7 @@ def _inferred(seen: Seen) -> Scheme:
     if seen.drawn is None and greatest < LIMIT and agree:
         count = greatest + 1
         note = f"no classes.txt: the numbers 0..{greatest} in the masks are the classes 'class 0' … 'class {greatest}'"
-        return Scheme(tuple(f"class {each}" for each in range(count)), None, voc.PALETTE[:count], (note,))
+        return Scheme(tuple(f"class {each}" for each in range(count)), None, _palette(count, seen), (note,))
     order = tuple(sorted(seen.colors, key=lambda color: (-seen.colors[color], color)))
     if len(order) > LIMIT:
         raise DataError(
@@ -176,7 +176,16 @@ def _named(names: tuple[str, ...], seen: Seen) -> Scheme:
     if len(names) == 2 and _binary(seen):
         note = f"masks hold only 0 and 255: read as 0 = {names[0]}, 255 = {names[1]}"
         return Scheme(names, {_BLACK: 0, _WHITE: 1}, (_BLACK, _WHITE), (note,))
-    return Scheme(names, None, voc.PALETTE[: len(names)])
+    return Scheme(names, None, _palette(len(names), seen))
+
+
+def _palette(count: int, seen: Seen) -> tuple[Color, ...]:
+    """The colors of indexed masks where these agree, so that predictions look like what was drawn; else our own."""
+    known = dict(seen.indexed)
+    if len(known) < len(seen.indexed) or len(set(known.values())) < len(known):
+        return voc.PALETTE[:count]
+    spare = (color for color in voc.PALETTE if color not in known.values())
+    return tuple(known[number] if number in known else next(spare) for number in range(count))
 
 
 def _listed(names: tuple[str, ...], listed: dict[Color, int], seen: Seen) -> Scheme:

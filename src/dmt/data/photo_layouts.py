@@ -305,9 +305,3 @@ def _ids(path: Path, images: Mapping[str, Photo], whole: Mapping[str, Photo]) ->
             f"{shown(path)} lists {len(lost)} without image or mask, the first is '{shown(lost[0])}'; add it"
         )
     return found
-
-
-def cityscapes(root: Path) -> None:
-    """Its masks hold other numbers than classes, which its presets know."""
-    if (root / "leftImg8bit").is_dir() and (root / "gtFine").is_dir():
-        raise DataError(f"{shown(root)} is Cityscapes; train on it by: dmt fit cityscapes-1of8 --data {shown(root)}")

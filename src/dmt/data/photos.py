@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt import files
-from dmt.data import photo_colors, photo_files, photo_layouts
+from dmt.data import photo_cityscapes, photo_colors, photo_files, photo_layouts
 from dmt.data.album import Album, Photo
 from dmt.data.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.errors import DataError
@@ -35,8 +35,8 @@ def open_album(folder: Path) -> Album:
         raise DataError(f"there is no folder {shown(folder)}; give the folder that holds the images")
     if not folder.is_dir():
         raise DataError(f"{shown(folder)} is a file; give the folder that holds the images")
-    photo_layouts.cityscapes(folder)
     by_folders = (
+        photo_cityscapes.cityscapes_folders,
         photo_layouts.voc_folders,
         photo_layouts.mask_folders,
         photo_layouts.class_folders,
