@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--tiny", action="store_true", help="a small net and few images: only to see that it runs")
     options = parser.parse_args()
-    execution = environment.pick_execution(options.device).for_pixels()
+    execution = environment.pick_execution(options.device).for_net("deeplab2:", pixels=True)
     counts = (20, 60) if options.tiny else (1000, 10_000)
     figures: dict[str, object] = {}
     with execution.active():

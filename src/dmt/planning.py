@@ -48,8 +48,7 @@ def rehearse(config: Config, album: Album, execution: Execution, patience: float
     opened = opening.read_album(replace(config.data, validation=0), some)  # type: ignore[arg-type]
     reading = (time.perf_counter() - began) / max(len(some.labeled) + len(some.unlabeled), 1)
     task, _ = opened.split(1)
-    if task.pixels:
-        execution = execution.for_pixels()
+    execution = execution.for_net(config.net, task.pixels)
     steps: dict[str, float] = {}
     with execution.active():
         for stage in _kinds(config, bool(album.unlabeled)):
@@ -102,6 +101,7 @@ def _forward(config: Config, task: Task, execution: Execution, patience: float) 
         for _ in inference.logits(net, task, images, execution.device):
             pass
 
+    once()  # the first time, libraries choose their kernels for every size
     return _timed(once, execution, patience / 2) / len(images)
 
 

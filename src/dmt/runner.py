@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dmt import assessment, files, progress, samples, starting, teaching, trial
+from dmt import assessment, files, progress, samples, sharing, starting, teaching, trial
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
@@ -43,6 +43,7 @@ class Conditions:
     checkpoint_every: float
     stop: Stop
     watcher: progress.Watcher
+    donors: Sequence[Path] = ()
 
 
 class Runner:
@@ -64,8 +65,8 @@ class Runner:
         self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]
-        if task.pixels:
-            self._conditions = replace(self._conditions, execution=self._conditions.execution.for_pixels())
+        fitting = self._conditions.execution.for_net(self._config.net, task.pixels)
+        self._conditions = replace(self._conditions, execution=fitting)
         trial.compiles(self._conditions.execution)
         for name in dict.fromkeys((self._config.net, self._config.net_of("B"))):
             trial.fits(task, name)
@@ -92,6 +93,7 @@ class Runner:
         jobs = [self._job(method, seed) for seed in seeds for method in methods]
         self.folder.add_jobs([job for job, _ in jobs])
         works = list({work.identity: work for _, works in jobs for work in works}.values())
+        sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
         names = {work.identity: _titles(work, jobs) for work in works}
         self._conditions.watcher.begin(sum(w.steps * w.cost for w in works), sum(self._done(w) for w in works))
         for work in works:

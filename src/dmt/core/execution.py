@@ -27,9 +27,9 @@ class Execution:
         """How images and parameters lie in memory."""
         return torch.channels_last if self.on_cuda or self.pixels else torch.contiguous_format
 
-    def for_pixels(self) -> "Execution":
-        """The same for nets that label pixels."""
-        return replace(self, compiles=False, pixels=True)
+    def for_net(self, name: str, pixels: bool) -> "Execution":
+        """The same for a net: large ones, from other libraries or for pixels, are not compiled."""
+        return replace(self, compiles=self.compiles and not pixels and ":" not in name, pixels=pixels)
 
     @property
     def on_cuda(self) -> bool:
