@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "models": {"core"},
     "tasks": {"core", "data", "models"},
     "training": {"core", "data", "models", "tasks"},
+    "pages": set(),
 }
 LEAVES = {"types", "errors", "options", "version", "files"}
 """Files that import no room, so that every room may import them."""

@@ -47,7 +47,7 @@ def resize(root: Path, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("photo", "cpu", "cuda"), [((64, 48), 48, 48), ((20, 16), 32, 32), ((300, 100), 48, 96), ((500, 400), 48, 128)]
+    ("photo", "cpu", "cuda"), [((64, 48), 32, 48), ((20, 16), 32, 32), ((300, 100), 32, 96), ((500, 400), 32, 128)]
 )
 def test_size_follows_the_shorter_side(tmp_path: Path, photo: tuple[int, int], cpu: int, cuda: int) -> None:
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
@@ -56,7 +56,7 @@ def test_size_follows_the_shorter_side(tmp_path: Path, photo: tuple[int, int], c
         choice = choosing.choose(root, device)
         assert choice.preset.config.data.size == expected  # type: ignore[union-attr]
         assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(choice, "size=")
-    assert ("to be fast on a CPU" in line(choosing.choose(root, CPU), "size=")) == (min(photo) >= 64)
+    assert ("to be fast on a CPU" in line(choosing.choose(root, CPU), "size=")) == (min(photo) >= 48)
 
 
 def test_pixels_get_a_crop_that_fits(tmp_path: Path) -> None:

@@ -43,14 +43,14 @@ def test_an_unfinished_run_goes_on_where_it_is_unpacked(lean: bool, tiny: dict[s
 
 
 def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Path) -> None:
-    fit(tmp_path / "run", tiny)
+    fit(tmp_path / "run", tiny, baseline=False)
     sizes = {}
     for lean in (False, True):
         parts = packing.pack(tmp_path / "run", tmp_path / f"packed-{lean}", 10**9, lean=lean)
         sizes[lean] = parts[0].stat().st_size
     assert sizes[True] < sizes[False]
     packing.unpack(tmp_path / "packed-True", tmp_path / "again")
-    report = dmt.fit("digits", out=tmp_path / "again", settings=tiny, watcher=Silent())  # trains nothing
+    report = fit(tmp_path / "again", tiny, baseline=False)  # trains nothing
     assert set(nets(tmp_path / "again")) == {
         f"{report.jobs[0].stages[-1].place}/{n}.safetensors" for n in ("ema", "net")
     }
@@ -86,7 +86,7 @@ def test_lean_keeps_what_an_unscored_stage_needs(tiny: dict[str, object], tmp_pa
 
 
 def test_a_lean_run_does_not_grow(tiny: dict[str, object], tmp_path: Path) -> None:
-    fit(tmp_path / "run", tiny, "cl")
+    fit(tmp_path / "run", tiny, "cl", baseline=False)  # whose first net is a result, and stays
     packing.pack(tmp_path / "run", tmp_path / "packed", 10**9, lean=True)
     packing.unpack(tmp_path / "packed", tmp_path / "again")
     with pytest.raises(RunError, match="lean pack"):

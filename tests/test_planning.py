@@ -60,8 +60,8 @@ def test_reading_and_labeling_count(images: tuple[Config, Album]) -> None:
     assert planning.forecast(config, album, replace(nothing, reading=1.0)) == every == 15 + 60 + 6
     stages = catalogue.plan("dmt", config.recipe).stages
     scored = 6 + 3  # test, and one of each class held out
-    rounds = [stage for stage in stages if stage.labels is not None]  # each labels all
-    expected = 2 * scored * len(stages) + 60 * len(rounds)  # raw and EMA
+    rounds = [stage for stage in stages if stage.labels is not None]  # each labels all, and weighs them when it is done
+    expected = 2 * scored * len(stages) + 2 * 60 * len(rounds)  # raw and EMA; teacher and student
     assert planning.forecast(config, album, replace(nothing, forward=1.0)) == expected
 
 

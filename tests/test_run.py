@@ -264,7 +264,7 @@ def test_unlabeled_images_move_every_method(
 
 
 def test_pair_runs_two_lines_on_two_shares(tiny: dict[str, object], tmp_path: Path) -> None:
-    report = fit(tmp_path, tiny | {"shape": "pair", "share": 0.8})
+    report = fit(tmp_path, tiny | {"shape": "pair", "share": 0.8}, baseline=False)
     (job,) = report.jobs
     assert [stage.name for stage in job.stages] == ["A0", "B0", "A1", "B1", "A2", "B2"]
     assert job.results == ("A2", "B2")
@@ -327,9 +327,10 @@ def test_shares_and_oracle_see_the_labels_they_should(
     fit(tmp_path / "warm", tiny, "baseline")  # the trial before a run makes batches too: count from here
     monkeypatch.setattr(classification.Classification, "batches", spy)
     fit(tmp_path / "pair", tiny | {"shape": "pair", "share": 0.8, "fractions": "1"})
-    _, a0, b0, a1, b1 = seen.values()
+    _, a0, b0, a1, b1, *baselines = seen.values()
     assert (len(a0), len(b0), len(a0 & b0)) == (80, 80, 60)
     assert a1 == b1 == a0 | b0
+    assert baselines == [a1, a1]  # all labels, for each net of the pair
     seen.clear()
     fit(tmp_path / "oracle", tiny, "oracle")
     assert len(list(seen.values())[1]) == 1397
@@ -478,7 +479,7 @@ def test_the_folder_says_how_it_was_made(tiny: dict[str, object], tmp_path: Path
     assert provenance["round"] == 2
     assert (tmp_path / "stages" / provenance["teacher"]).is_dir()
     lines = journal(tmp_path)[next(tmp_path.glob("stages/A2-*")).name]
-    assert [line["kind"] for line in lines] == ["labels", "interval", "interval", "interval", "interval", "round"]
+    assert [line["kind"] for line in lines] == ["labels", *["interval"] * 4, "round", "guard"]
     interval = {"step", "loss", "labeled", "pseudo", "rate", "gamma", "agree", "negative", "positive", "weight"}
     assert interval <= set(lines[1])
-    assert {"scores", "audit"} <= set(lines[-1])
+    assert {"scores", "audit"} <= set(lines[-2])

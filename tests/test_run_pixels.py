@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,9 @@ CPU = torch.device("cpu")
 
 
 def fit(out: Path, settings: dict[str, object], method: str | list[str] = "dmt", **options: object) -> Report:
-    return dmt.fit("scenes", out=out, method=method, settings=settings, watcher=Silent(), **options)  # type: ignore[arg-type]
+    """These methods and no others: no Baseline unless it is named."""
+    options = {"method": method, "baseline": False, "settings": settings, "watcher": Silent()} | options
+    return dmt.fit("scenes", out=out, **options)  # type: ignore[arg-type]
 
 
 def pseudo(out: Path) -> dict[str, bytes]:
@@ -280,3 +283,21 @@ def test_of_two_nets_one_without_a_validation_score_is_not_shipped(whole: Path) 
     scores = first.outcome["scores"] | {"validation": {"raw": {"accuracy": None, "mean_iou": None}}}
     stages[-2] = dataclasses.replace(first, outcome=first.outcome | {"scores": scores})
     assert dataclasses.replace(job, stages=tuple(stages)).shipped()[0].name == "B2"
+
+
+class StopWhileLabeling(Silent):
+    """Ctrl-C, after some images got their labels."""
+
+    def busy(self, what: str, done: int, of: int) -> None:
+        if done > of // 2:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_while_labeling_stops_there(whole: Path, tiny_pixels: dict[str, object], tmp_path: Path) -> None:
+    """Labels are lost, which a net makes again; nothing else is."""
+    with pytest.raises(stopping.Stopped) as stopped:
+        dmt.fit("scenes", out=tmp_path, method="dmt", settings=tiny_pixels, watcher=StopWhileLabeling())
+    assert stopped.value.code == 128 + signal.SIGINT
+    assert not list(tmp_path.glob("stages/*/pseudo.json"))
+    fit(tmp_path, tiny_pixels)
+    assert nets(tmp_path) == nets(whole)

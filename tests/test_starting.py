@@ -40,8 +40,8 @@ def starts(config: Config, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def fit(out: Path, start: dict[str, str] | str | None, method: str = "baseline", **options: object) -> Report:
-    settings = options.pop("settings", TINY_PIXELS)
-    return dmt.fit("scenes", out=out, method=method, settings=settings, start=start, watcher=Silent(), **options)  # type: ignore[arg-type]
+    options = {"settings": TINY_PIXELS, "watcher": Silent()} | options
+    return dmt.fit("scenes", out=out, method=method, start=start, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -164,19 +164,19 @@ def test_a_start_is_asked_for_again_only_if_it_is_still_needed(
     starts: tuple[Path, Path], config: Config, tmp_path: Path, few_scenes: SegmentSet
 ) -> None:
     given = {"A": str(starts[0]), "B": str(starts[1])}
-    fit(tmp_path / "whole", given, "dmt")
+    fit(tmp_path / "whole", given, "dmt", baseline=False)
     with pytest.raises(stopping.Stopped):  # in line A's first stage
-        dmt.fit("scenes", out=tmp_path / "run", settings=TINY_PIXELS, start=given, watcher=StopAt(1))
+        fit(tmp_path / "run", given, "dmt", baseline=False, watcher=StopAt(1))
     for path in starts:
         shutil.move(path, path.with_suffix(".away"))
     with pytest.raises(ConfigError) as caught:  # A goes on from its checkpoint; B has none
-        fit(tmp_path / "run", None, "dmt")
+        fit(tmp_path / "run", None, "dmt", baseline=False)
     assert str(caught.value) == "line B has yet to start from b.safetensors; give it again: --start B=FILE"
     shutil.move(starts[1].with_suffix(".away"), starts[1])
     with pytest.raises(stopping.Stopped):  # line A is done, B began
-        dmt.fit("scenes", out=tmp_path / "run", settings=TINY_PIXELS, start={"B": str(starts[1])}, watcher=StopAt(1))
+        fit(tmp_path / "run", {"B": str(starts[1])}, "dmt", baseline=False, watcher=StopAt(1))
     starts[1].unlink()
-    assert fit(tmp_path / "run", None, "dmt").jobs[0].finished
+    assert fit(tmp_path / "run", None, "dmt", baseline=False).jobs[0].finished
     assert nets(tmp_path / "run") == nets(tmp_path / "whole")
 
 

@@ -17,6 +17,7 @@ from dmt.errors import DmtError
 from dmt.models.build import register as register_net
 from dmt.report import Report
 from dmt.run import fit
+from dmt.tuning import tune
 from dmt.types import IGNORE, Batch, Target
 from dmt.version import VERSION as __version__
 
@@ -33,5 +34,6 @@ __all__ = [
     "ramps",
     "register_net",
     "selection",
+    "tune",
     "weighting",
 ]

@@ -66,7 +66,7 @@ def _rounded(side: int, most: int, step: int = 16) -> int:
 
 def _images(album: Album, device: torch.device, side: int) -> Choice:
     large = device.type == "cuda"
-    size = _rounded(side, 128 if large else 48)
+    size = _rounded(side, 128 if large else 32)
     net, start = ("timm:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("wrn-28-2", "random")
     if not large:
         net = "resnet8-16"
@@ -159,7 +159,11 @@ def _pixel_recipe(options: PhotoMaskOptions, large: bool, pretrained: bool) -> R
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     base = presets.get("scenes").config.recipe
     recipe = replace(base, batch=min(16, max(4, labels)), fractions=_fractions(unlabeled), share=None)
-    steps, steps_round = (2000, 1000) if large else (300, 120)
+    if not large:
+        # from random parameters students are unsure for long, and a large γ would keep them from learning;
+        # fewer rounds, each long enough for a small net to use its labels
+        recipe = replace(recipe, gamma=0.5, fractions=(0.4, 0.7, 1.0) if unlabeled >= 50 else recipe.fractions)
+    steps, steps_round = (2000, 1000) if large else (300, 180)
     recipe = replace(
         recipe,
         epochs=_epochs(steps, recipe.batch, labels),

@@ -12,10 +12,13 @@ import typer
 from rich.console import Console
 
 from dmt import (
+    cli_audit,
     cli_export,
     cli_files,
     cli_photos,
     cli_plans,
+    cli_report,
+    cli_tune,
     environment,
     predict,
     predict_masks,
@@ -29,8 +32,6 @@ from dmt import config as configuration
 from dmt.cli_options import ConfigOpt, DataArg, DataOpt, DeviceOpt, NetOpt, RunArg, SetOpt, StartOpt, settings
 from dmt.data.photo_files import shown
 from dmt.errors import ConfigError, DmtError, RunError
-from dmt.folder import MANIFEST
-from dmt.report import Report
 from dmt.version import VERSION
 
 app = typer.Typer(
@@ -47,12 +48,16 @@ app = typer.Typer(
     dmt fit digits --method dmt --out runs/a                  train; repeat the command to resume
     dmt score runs/a --on test                                measure
     dmt predict runs/a img1.png folder/ --out pred.csv        use
+    dmt tune digits --seeds 1-3 --out runs/tune               find settings that suit the data
     """,
 )
 app.add_typer(cli_plans.app)
 app.add_typer(cli_photos.app)
 app.add_typer(cli_files.app)
 app.add_typer(cli_export.app)
+app.add_typer(cli_report.app)
+app.add_typer(cli_audit.app)
+app.add_typer(cli_tune.app)
 out = Console(highlight=False, soft_wrap=True)
 
 OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")]
@@ -75,11 +80,25 @@ def fit(
     out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.")],
     method: Annotated[
         str | None,
-        typer.Option(
-            "--method", "-m", help="A method of `dmt list`.  [default: dmt; on your images baseline beside it]"
-        ),
+        typer.Option("--method", "-m", help="A method of `dmt list`.  [default: dmt]"),
     ] = None,
     compare: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one.")] = None,
+    baseline: Annotated[
+        bool,
+        typer.Option(
+            "--baseline/--no-baseline",
+            help="Train a Baseline beside it, so that the gain is known. It shares its stages with the method and "
+            "costs nothing, but with share=…: then two trainings more.",
+        ),
+    ] = True,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="best|last",
+            help="Use the nets of the best round by validation, or of the last; can be changed later.  "
+            "[default: as before, else last]",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")] = None,
     seeds: Annotated[
         str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")
@@ -115,6 +134,8 @@ def fit(
         data,
         out=out_,
         method=method if compare is None else [name.strip() for name in compare.split(",")],
+        baseline=baseline,
+        keep=keep,
         seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
         settings=settings(net, set_, config),
         start=starting.parse(start or []),
@@ -193,23 +214,6 @@ def predict_(
         place = place / "pred.csv"
     count = predict.write_csv(predict.predict(shipped.net, paths, shipped.spec.shape, shipped.classes), place)
     out.print(f"{count} images classified by {shipped.name}; written to {place}", markup=False)
-
-
-@app.command()
-def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="One or more run folders.")],
-) -> None:
-    """What came out: score per round, coverage, and the error of pseudo labels where truth exists.
-
-    \b
-    dmt report runs/*
-    """
-    there = [path for path in runs if (path / MANIFEST).is_file()]
-    for path in sorted(set(runs) - set(there)):
-        _note(f"{path} is no run folder; left out")
-    if not there:
-        raise RunError("no run folder among those named; make one with dmt fit")
-    out.print(str(Report.read(there)), markup=False)
 
 
 def main() -> None:

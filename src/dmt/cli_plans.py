@@ -1,6 +1,7 @@
 """The verbs of the command that show what there is and what would be done."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import torch
 import typer
 from rich.console import Console
 
-from dmt import choosing, environment, forecast, planning, presets, run
+from dmt import choosing, environment, forecast, guard, planning, presets, run
 from dmt import config as configuration
 from dmt.cli_options import ConfigOpt, DataArg, DeviceOpt, MethodOpt, NetOpt, SetOpt, settings
 from dmt.config import Config
@@ -16,6 +17,7 @@ from dmt.core.execution import Execution
 from dmt.data import photos
 from dmt.errors import ConfigError
 from dmt.methods import catalogue
+from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.tasks import opening
 
@@ -73,7 +75,7 @@ def plan(
     if own is not None:
         _plan_own(own, method, chosen, environment.pick_execution(device), time)
         return
-    stages = catalogue.plan(method, chosen.recipe).stages
+    stages = _with_baseline(method, chosen)
     spec = opening.net_spec(chosen.data, chosen.net)
     for name in dict.fromkeys((chosen.net, chosen.net_of("B"))):
         build.build(opening.net_spec(chosen.data, name), seed=0)  # an unknown net is an error here too
@@ -93,10 +95,17 @@ def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | No
     return configuration.override(preset.config, settings(net, pairs, file))
 
 
+def _with_baseline(method: str, config: Config) -> list[Stage]:
+    """The stages of a fit: those of the method, and those of its Baseline that are not among them."""
+    stages = list(catalogue.plan(method, config.recipe).stages)
+    others = () if method in guard.WITHOUT else catalogue.plan("baseline", config.recipe).stages
+    return [*stages, *(replace(stage, name=f"Baseline {stage.name}") for stage in others if stage not in stages)]
+
+
 def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
     """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
     album = photos.open_album(folder)
-    stages = catalogue.plan(method if album.unlabeled else "baseline", config.recipe).stages
+    stages = _with_baseline(method if album.unlabeled else "baseline", config)
     table, summary = forecast.table(stages, config.data.sizes, None)
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {config.net}")

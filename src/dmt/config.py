@@ -49,13 +49,13 @@ def helps(config: Config) -> dict[str, str]:
 def described(config: Config) -> dict[str, str]:
     """All keys a user may set, with their line of help and their value here."""
     values = flat(config)
-    return {key: f"{text} [{_shown(values[key])}]" for key, text in helps(config).items() if key != "dataset"}
+    return {key: f"{text} [{shown(values[key])}]" for key, text in helps(config).items() if key != "dataset"}
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value as a user would type it."""
-    if isinstance(value, tuple):
-        return ",".join(map(_shown, value))
+    if isinstance(value, tuple | list):
+        return ",".join(map(shown, value))
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

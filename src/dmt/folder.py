@@ -43,12 +43,19 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Job:
-    """One method with one seed. ``stages`` are outlines in order; ``results`` names the last of each line."""
+    """One method with one seed.
+
+    Attributes:
+        stages: outlines in order.
+        results: names of the last stage of each line.
+        keep: which round's nets are used: the "last", or the "best" by validation.
+    """
 
     method: str
     seed: int
     stages: list[dict[str, Any]]
     results: list[str]
+    keep: str = "last"
 
 
 class Folder:

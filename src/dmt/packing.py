@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dmt import files
+from dmt import files, results
 from dmt.errors import ConfigError, RunError
 from dmt.folder import LOCK, ROOM, Folder
 
@@ -109,6 +109,9 @@ def _spared(folder: Folder) -> set[Path]:
         by_name = {outline["name"]: outline["place"] for outline in job.stages}
         places |= set(by_name.values())
         needed |= {by_name[name] for name in job.results}
+        if job.keep == "best":  # until all rounds are there, any may be it
+            result = results.of_job(folder, folder.manifest(), job)
+            needed |= {stage.place for stage in (result.kept() if result.finished else result.stages)}
         for outline in job.stages:
             if not folder.finished(outline["place"]):
                 parents = {outline["start"], (outline["labels"] or {}).get("by")} - {None}

@@ -128,7 +128,9 @@ def forecast(config: Config, album: Album, rates: Rates, methods: tuple[str, ...
     training = sum(rates.steps[_kind(stage)] * stage.steps(sizes) for stage in stages.values())
     scored = len(album.test) + (len(album.validation) or album_validation(config))
     copies = 1 if config.recipe.ema is None else 2
-    passes = sum(scored * copies + (sizes.unlabeled if stage.labels is not None else 0) for stage in stages.values())
+    # the teacher labels all images; where these get labels, the finished student weighs them all once more
+    labeled = sizes.unlabeled * (1 if sizes.pixels else 2)
+    passes = sum(scored * copies + (labeled if stage.labels is not None else 0) for stage in stages.values())
     photos = sum(len(part) for _, part in album.parts())
     return photos * rates.reading + training + passes * rates.forward
 
@@ -170,7 +172,9 @@ def _shortened(config: Config, recipe: Any, factor: float) -> Config:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} minutes" if seconds < 600 else f"{seconds / 60:.0f} minutes"
 
 
 def line(seconds: float, device: torch.device) -> str:

@@ -1,109 +1,16 @@
-"""What came out of runs, read from their files alone."""
+"""What came out of runs as tables of text, read from their files alone."""
 
-import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from dmt import config as configuration
-from dmt import presets, starting, tables
-from dmt.errors import RunError
-from dmt.folder import Folder, Job, plain
+from dmt import guard, presets, results, tables
+from dmt.folder import Folder
 from dmt.methods.catalogue import METHODS
-from dmt.training.journal import Journal
+from dmt.results import JobResult, StageResult, headline, preference
 
-FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of own images: the folder says them
-
-
-@dataclass(frozen=True)
-class StageResult:
-    """A stage and what its journal says; ``outcome`` is None until it is finished.
-
-    Attributes:
-        name, round: as in the plan.
-        place: its folder's name.
-        labels: the journal's line about pseudo labels, if the stage has any.
-        outcome: scores, audit and cost.
-    """
-
-    name: str
-    round: int
-    place: str
-    labels: dict[str, Any] | None
-    outcome: dict[str, Any] | None
-
-    def score(self, split: str, copy: str) -> float | None:
-        """Accuracy of images, mean IoU of pixels; None for what was not measured."""
-        scores = {} if self.outcome is None else self.outcome["scores"].get(split, {})
-        return headline(scores[copy]) if copy in scores else None
-
-    @property
-    def shown(self) -> str:
-        """The images whose score counts: test or, where there are none, validation."""
-        scores = {} if self.outcome is None else self.outcome["scores"]
-        return "validation" if "test" not in scores and "validation" in scores else "test"
-
-    @property
-    def copies(self) -> list[str]:
-        """Which nets the stage kept: raw and maybe ema. Without any score, raw is all that is known."""
-        if self.outcome is None:
-            return []
-        return list(self.outcome["scores"].get(self.shown, ["raw"]))
-
-    def audited(self, key: str) -> float | None:
-        audit = None if self.outcome is None else self.outcome["audit"]
-        value = None if audit is None else audit.get(key)
-        return None if value is None else float(value)
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """One method with one seed.
-
-    Attributes:
-        data: the preset's name.
-        changes: options that differ from the preset, as ``key=value``; results under different options do not mix.
-        results: names of the last stage of each line.
-        origin: what the nets started from and, of own images, which they were; different origins do not mix either.
-    """
-
-    data: str
-    method: str
-    seed: int
-    stages: tuple[StageResult, ...]
-    results: tuple[str, ...]
-    changes: tuple[str, ...] = ()
-    origin: str = ""
-
-    @property
-    def finished(self) -> bool:
-        return all(stage.outcome is not None for stage in self.stages)
-
-    def shipped(self) -> tuple[StageResult, str]:
-        """The net to use: of the last stage of each line, raw or EMA, the one validation prefers; of equals the raw."""
-        finals = [stage for stage in self.stages if stage.name in self.results and stage.outcome is not None]
-        if not finals:
-            raise RunError(f"{self.method} with seed {self.seed} is not finished; repeat the fit command to finish it")
-        candidates = [(stage, copy) for stage in finals for copy in stage.copies]
-        return max(candidates, key=lambda each: preference(*each))
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Its lines of nets, ("A",) or ("A", "B")."""
-        return tuple(name[0] for name in self.results)
-
-    def test_score(self, copy: str, lines: Sequence[str] = ("A", "B")) -> float:
-        """Test score of the last stage; of two lines, their mean. ``copy``: raw, ema, or shipped.
-
-        Where there are no test images, it is the score of the validation images.
-        """
-        if copy == "shipped":
-            stage, chosen = self.shipped()
-            return _number(stage.score(stage.shown, chosen))
-        finals = [stage for stage in self.stages if stage.name in self.results and stage.name[0] in lines]
-        return statistics.fmean(_number(stage.score(stage.shown, copy)) for stage in finals) if finals else math.nan
+__all__ = ["JobResult", "Report", "StageResult", "headline", "preference"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +23,7 @@ class Report:
     def read(cls, paths: Iterable[str | Path]) -> "Report":
         """From run folders; nothing is computed again. What two folders share counts once."""
         unique: dict[tuple[object, ...], JobResult] = {}
-        for job in (job for path in paths for job in _read(Folder(Path(path)))):
+        for job in (job for path in paths for job in results.read(Folder(Path(path)))):
             key = (job.data, job.changes, job.origin, job.method, job.stages[-1].place)
             if key not in unique or job.finished:  # of two copies of a run, the one that got further
                 unique[key] = job
@@ -127,7 +34,27 @@ class Report:
             return "no method has started yet"
         longer = [jobs for jobs in self._groups() if any(stage.round for job in jobs for stage in job.stages)]
         titles = [f"{METHODS[jobs[0].method].title} on {self._name(jobs[0])}" for jobs in longer]
-        return "\n".join([self.summary(), *map(_rounds, titles, longer)])
+        return "\n".join([self.summary(), *map(_rounds, titles, longer), *self.verdicts(), *self.warnings()])
+
+    def verdicts(self) -> list[str]:
+        """A sentence on each method that learns from pseudo labels: is it better than its Baseline?"""
+        groups = [jobs for jobs in self._groups() if jobs[0].method not in guard.WITHOUT]
+        several = len({self._name(jobs[0]) for jobs in groups}) > 1
+        names = [f"{self._name(jobs[0])}: " if several else "" for jobs in groups]
+        return [name + guard.verdict(jobs, self._baseline(jobs[0])) for name, jobs in zip(names, groups, strict=True)]
+
+    def warnings(self) -> list[str]:
+        """What the guard found, one line each; what methods have in common is said once."""
+        lines: dict[tuple[str, str], str] = {}
+        for job, alone in ((job, len(jobs) == 1) for jobs in self._groups() for job in jobs):
+            # of several seeds the verdict says whether they gain: a single one may well be unlucky
+            base = next((each for each in self._baseline(job) if alone and each.seed == job.seed), None)
+            places = {stage.name: stage.place for stage in job.stages}
+            for finding in guard.findings(job, base):
+                where = f"{METHODS[job.method].title} {finding.where}".rstrip()
+                key = (places.get(finding.where, f"{where} {job.stages[-1].place}"), finding.text)
+                lines.setdefault(key, f"guard: {where}, seed {job.seed}: {finding}")
+        return list(lines.values())
 
     def summary(self) -> str:
         """One row per data set, options and method: test scores as mean ± spread over seeds."""
@@ -144,9 +71,10 @@ class Report:
             scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
             gain = _gain(complete, self._baseline(jobs[0]))
             table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, _published(jobs[0]))
+        how = ", for a pair mean over mean" if pairs else ""
         note = (
-            "shipped: of the last nets, the one that the validation images prefer; gain: over Baseline with the same "
-            "seeds" + (", for a pair mean over mean." if pairs else ".")
+            f"shipped: of the {self._kept()} nets, the one that the validation images prefer; gain: over Baseline with "
+            f"the same seeds{how},\nof one seed with its range in 90 % of draws of the images."
         )
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
             note += (
@@ -154,12 +82,17 @@ class Report:
             )
         return f"{tables.text(table)}{note}\n{self._legend()}"
 
+    def _kept(self) -> str:
+        ways = {"last": "last", "best": "best round's"}
+        return " or ".join(dict.fromkeys(ways[job.keep] for job in self.jobs))
+
     def _groups(self) -> list[list[JobResult]]:
-        """Jobs that differ in nothing but the seed."""
-        groups: dict[tuple[object, ...], list[JobResult]] = {}
+        """Jobs that differ in nothing but the seed; a Baseline before what is compared with it."""
+        kin: dict[tuple[object, ...], dict[str, list[JobResult]]] = {}
         for job in self.jobs:
-            groups.setdefault((job.data, job.changes, job.origin, job.method), []).append(job)
-        return list(groups.values())
+            kin.setdefault((job.data, job.changes, job.origin), {}).setdefault(job.method, []).append(job)
+        ordered = [sorted(methods.items(), key=lambda each: each[0] != "baseline") for methods in kin.values()]
+        return [jobs for methods in ordered for _, jobs in methods]
 
     def _baseline(self, like: JobResult) -> list[JobResult]:
         kin = (like.data, like.changes, like.origin)
@@ -186,17 +119,13 @@ def _published(job: JobResult) -> str:
 def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
     """Over the Baseline of the same seed: shipped net over shipped net or, with pairs, line by line in the mean."""
     before = {job.seed: job for job in base if job.finished}
-    gains = [_difference(job, before[job.seed]) for job in jobs if job.seed in before]
-    if not gains or jobs[0].method == "baseline":
+    pairs = [(job, before[job.seed]) for job in jobs if job.seed in before]
+    if not pairs or jobs[0].method == "baseline":
         return "–"
-    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains)
-
-
-def _difference(job: JobResult, base: JobResult) -> float:
-    if len(base.lines) == 1 and len(job.lines) == 1:
-        return job.test_score("shipped") - base.test_score("shipped")
-    common = [line for line in job.lines if line in base.lines]
-    return job.test_score("raw", common) - base.test_score("raw", common)
+    gains = [guard.difference(*pair) for pair in pairs]
+    interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; of several seeds their spread is told
+    told = "" if interval is None else f" ({interval.low:+.2f} to {interval.high:+.2f})"
+    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) + told
 
 
 def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
@@ -239,53 +168,3 @@ def _least_kept(stage: StageResult) -> float | None:
         kept / predicted if predicted else 0.0
         for kept, predicted in zip(coverage["kept"], coverage["predicted"], strict=True)
     )
-
-
-def _read(folder: Folder) -> list[JobResult]:
-    manifest = folder.manifest()
-    changes = _changes(manifest["data"], manifest["config"])
-    starts = {line: start["digest"] for line, start in manifest.get("starts", starting.RANDOM).items()}
-    preset = presets.PRESETS.get(manifest["data"])
-    if preset is not None and preset.start != "random" and "random" in starts.values():
-        changes = (*changes, "start=random")  # the paper's rows start from published parameters
-    origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
-    return [replace(_job(folder, manifest["data"], changes, job), origin=origin) for job in folder.jobs()]
-
-
-def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
-    """Options that differ from those of the preset, or all of them if it is not known here."""
-    known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
-    told = FROM_FOLDER if data in presets.OWN else frozenset()
-    changed = {key: value for key, value in options.items() if key not in known or known[key] != value}
-    return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
-
-
-def _job(folder: Folder, data: str, changes: tuple[str, ...], job: Job) -> JobResult:
-    stages = []
-    for outline in job.stages:
-        lines = list(Journal(folder.stage(outline["place"]) / "journal.jsonl").read())
-        labels = next((line for line in lines if line["kind"] == "labels"), None)
-        outcome = next((line for line in lines if line["kind"] == "round"), None)
-        stages.append(StageResult(outline["name"], outline["round"], outline["place"], labels, outcome))
-    return JobResult(data, job.method, job.seed, tuple(stages), tuple(job.results), changes)
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def preference(stage: StageResult, copy: str) -> float:
-    """How much the validation images like a net.
-
-    Pixels by mean IoU; images by fine-grained accuracy, since 200 of them leave many ties otherwise.
-    """
-    assert stage.outcome is not None
-    scores = stage.outcome["scores"].get("validation", {}).get(copy, {})
-    value = scores.get("mean_iou", scores.get("fine_grained"))
-    return float("-inf") if value is None else float(value)  # without a single label there is nothing to like
-
-
-def headline(score: dict[str, Any]) -> float | None:
-    """The number a score is known by: mean IoU of pixels, accuracy of images; None if no site had truth."""
-    value = score.get("mean_iou", score["accuracy"])
-    return None if value is None else float(value)

@@ -6,7 +6,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from dmt import choosing, environment, planning, presets, progress, scoring, starting
+from dmt import choosing, environment, guard, planning, presets, progress, scoring, starting
 from dmt import config as configuration
 from dmt.config import Config
 from dmt.core.execution import Execution
@@ -28,6 +28,8 @@ def fit(
     *,
     out: str | Path,
     method: str | Sequence[str] | None = None,
+    baseline: bool = True,
+    keep: str | None = None,
     seed: int | Iterable[int] = 1,
     settings: Mapping[str, Any] | None = None,
     start: str | Mapping[str, str] | None = None,
@@ -37,6 +39,8 @@ def fit(
     budget: float | None = None,
     checkpoint_every: float = 30.0,
     watcher: progress.Watcher | None = None,
+    stop: Stop | None = None,
+    donors: Sequence[Path] = (),
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
@@ -46,7 +50,11 @@ def fit(
     Args:
         data: a folder of your own images, or a preset, e.g. "digits", "cifar10-4k" or "voc-1of20".
         out: the run's folder; nothing is written elsewhere.
-        method: one or more of `dmt list`; "dmt" by default, on own images "baseline" beside it.
+        method: one or more of `dmt list`; "dmt" by default.
+        baseline: train a Baseline too wherever pseudo labels teach, so that the gain is known. It shares its stages
+            with the other methods and costs nothing, but with ``share``: then it is two trainings more.
+        keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
+            that goes on, and else the last. It may be changed at any time.
         seed: one or more; a seed decides the split and every random number.
         settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
@@ -56,6 +64,8 @@ def fit(
         budget: stop cleanly after so many seconds. A new run on own images gets a schedule that fits.
         checkpoint_every: seconds between checkpoints within a stage.
         watcher: hears of progress; bars or lines by default.
+        stop: several runs may share one; a budget of its own changes no schedule.
+        donors: run folders whose finished stages are taken over where this run would train the same.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
@@ -75,9 +85,9 @@ def fit(
         album = photos.open_album(own)
         config, fitted = planning.within(config, album, planning.rehearse(config, album, execution), budget)
         told = (*told, *fitted)
-    if method is None:
-        method = "dmt" if own is None else ["baseline", "dmt"] if config.data.sizes.unlabeled else "baseline"
-    methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
+    methods = _methods(method, baseline, own, config)
+    if keep not in (None, "best", "last"):
+        raise ConfigError(f"keep takes best or last, not '{keep}'")
     _require_sense(config, methods, own)
     seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     if not checkpoint_every >= 0:
@@ -93,9 +103,12 @@ def fit(
     with watcher or progress.default() as watching:
         for line in told:
             watching.note(line)
-        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, Stop(budget), watching)
+        ending = stop or Stop(budget)
+        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, ending, watching, donors)
         runner = Runner(config, folder, starts, conditions)
         runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
+        if keep == "best" and not runner.validated:
+            raise ConfigError("--keep best needs validation images; put some into val/, or set validation above 0")
         head = {
             "data": preset.name,
             "folder": None if own is None else str(own.resolve()),
@@ -111,8 +124,18 @@ def fit(
             execution.active(),
         ):
             folder.log_session(environment.describe(execution.device))
-            runner.run(methods, seeds)
+            runner.run(methods, seeds, keep)
     return Report.read([out])
+
+
+def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | None, config: Config) -> list[str]:
+    """What to train: the methods asked for, and a Baseline that they are compared with."""
+    if method is None and own is not None:
+        method = "baseline" if not config.data.sizes.unlabeled else ["baseline", "dmt"] if baseline else "dmt"
+    method = "dmt" if method is None else method
+    methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
+    # last, so that a budget goes to what was asked for first
+    return list(dict.fromkeys([*methods, *(["baseline"] if baseline and set(methods) - guard.WITHOUT else [])]))
 
 
 def own_folder(data: str | Path) -> Path | None:

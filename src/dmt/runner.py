@@ -1,14 +1,14 @@
 """What a run's folder still lacks, trained stage by stage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from dmt import assessment, files, progress, samples, sharing, starting, teaching, trial
+from dmt import assessment, files, guard, progress, results, samples, sharing, starting, teaching, trial
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
@@ -56,6 +56,8 @@ class Runner:
         self.fingerprint = ""  # of all images and labels, once they are open
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
+        self._jobs: list[tuple[Job, list[Work]]] = []
+        self._told: set[tuple[str, str]] = set()  # (place, text) of what the guard said in this session
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
@@ -81,8 +83,13 @@ class Runner:
         """The shape of the images that a step sees."""
         return next(iter(self._tasks.values()))[0].net_spec(self._config.net).shape
 
-    def run(self, methods: Sequence[str], seeds: Sequence[int]) -> None:
-        """All methods of a seed, then the next seed."""
+    @property
+    def validated(self) -> bool:
+        """Whether there are validation images for every seed."""
+        return all(len(task.validation) for task, _ in self._tasks.values())
+
+    def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
+        """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
         if self._skipped:
             files.write(self.folder.path / "skipped.txt", "".join(f"{line}\n" for line in self._skipped).encode())
         for seed in seeds:
@@ -90,7 +97,9 @@ class Runner:
             self.folder.record_split(seed, task)
             if isinstance(audit, PixelAudit):
                 samples.write_images(self.folder.path / "samples" / f"seed-{seed}", task, audit)
-        jobs = [self._job(method, seed) for seed in seeds for method in methods]
+        known = {(job.method, job.seed): job.keep for job in self.folder.jobs()}
+        wanted = [(method, seed) for seed in seeds for method in methods]
+        jobs = self._jobs = [self._job(*each, keep or known.get(each, "last")) for each in wanted]
         self.folder.add_jobs([job for job, _ in jobs])
         works = list({work.identity: work for _, works in jobs for work in works}.values())
         sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
@@ -99,11 +108,11 @@ class Runner:
         for work in works:
             self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
 
-    def _job(self, method: str, seed: int) -> tuple[Job, list[Work]]:
+    def _job(self, method: str, seed: int, keep: str) -> tuple[Job, list[Work]]:
         plan = catalogue.plan(method, self._config.recipe)
         works = identify(plan, self._config, self._tasks[seed], seed, self._starts.digests)
         outline = [work.outline() for work in works]
-        return Job(method, seed, outline, list(plan.results)), works
+        return Job(method, seed, outline, list(plan.results), keep), works
 
     def _done(self, work: Work) -> float:
         state = Checkpoint(self.folder.stage(work.place)).state()
@@ -120,6 +129,8 @@ class Runner:
             raise self._conditions.stop.error()
         task, audit = self._tasks[work.seed]
         lesson = self._lesson(work, title, place, journal, family)
+        if lesson is not None:
+            self._warn(work, title)  # before hours go into labels that are no good
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
@@ -131,7 +142,19 @@ class Runner:
         if not loop.fit(trainer, checkpoint, journal, pace):
             raise self._conditions.stop.error()
         self._conclude(work, title, trainer, lesson)
+        journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
         trainer.close()
+
+    def _warn(self, work: Work, title: str) -> list[guard.Finding]:
+        """Everything the guard finds in a stage now; what is new is said at once."""
+        described = next(job for job, works in self._jobs if work in works)
+        job = results.of_job(self.folder, self.folder.manifest(), described)
+        found = guard.of_stage(job, next(stage for stage in job.stages if stage.name == work.stage.name))
+        for finding in found:
+            if (work.place, finding.text) not in self._told:
+                self._told.add((work.place, finding.text))
+                self._conditions.watcher.note(f"guard: {title}: {finding}")
+        return found
 
     def _announce(self, title: str, steps: int, cost: float, state: Mapping[str, Any] | None) -> None:
         self._conditions.watcher.stage(title, steps, 0 if state is None else state["step"], cost)
@@ -153,13 +176,17 @@ class Runner:
 
         def tell(done: int, of: int) -> None:
             self._conditions.watcher.busy(f"labels for {title}", done, of)
+            stop = self._conditions.stop
+            if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
+                raise stop.error()
 
+        made = None
         if not PixelStore.exists(place):  # the marker of either store
             teacher = family[wanted.by]
             net = self._finished(teacher, task, wanted.copy)
             device = self._conditions.execution.device
-            teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell)
-        return Lesson.read(place, task, journal, tell)
+            made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell)
+        return Lesson.read(place, task, journal, tell, made)
 
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
         spec = task.net_spec(self._config.net_of(work.stage.line))
@@ -194,6 +221,8 @@ class Runner:
         splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
         scores = assessment.scores(trainer, task, splits, place)
         checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
+        if task.pixels:
+            samples.write_prediction(place / "samples", trainer.nets[0], task, trainer.device)
         Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:
             lesson.close()

@@ -1,4 +1,4 @@
-"""A few unlabeled images as pictures, the same in every round: what was labeled, how surely, and how it counts."""
+"""A few unlabeled images as pictures, the same in every round: their labels, how these count, what came of them."""
 
 import io
 from pathlib import Path
@@ -6,16 +6,20 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
+from torch import nn
 
 from dmt import assessment, files
 from dmt.core import codes, streams
 from dmt.data.pixel_audit import PixelAudit
 from dmt.data.ragged import Ragged
 from dmt.tasks.base import Task
+from dmt.training import inference
 from dmt.training.pixel_store import name_of
 from dmt.training.trainer import Trainer
 
 COUNT = 8
+PALE = (224, 224, 224)
+"""The color of pixels without a label."""
 
 
 def chosen(task: Task) -> torch.Tensor:
@@ -52,6 +56,19 @@ def write_round(folder: Path, trainer: Trainer, task: Task, planes: tuple[Ragged
             _save(folder / f"{name}-weight.png", _gray(weight))
 
 
+def write_prediction(folder: Path, net: nn.Module, task: Task, device: torch.device) -> None:
+    """What a stage's net says of each sample, in the colors of the classes."""
+    positions = chosen(task)
+    if not len(positions):
+        return
+    for view, logits in inference.logits(net, task, task.unlabeled.take(positions), device):
+        said = logits.argmax(1).to(torch.uint8).cpu()  # (n, H, W), padded at the bottom and right
+        for row, position in enumerate(positions[view.positions].tolist()):
+            name = name_of(position, task.unlabeled.ids[position])
+            height, width = task.unlabeled.images.sizes[position]
+            _save(folder / f"{name}-said.png", indexed(said[row, :height, :width].numpy(), task.colors))
+
+
 def indexed(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> Image.Image:
     """Labels (H, W) uint8 as an image in the colors of their classes; 255 is nearly white."""
     image = Image.fromarray(labels)
@@ -61,7 +78,7 @@ def indexed(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> Im
 
 def colors(palette: tuple[tuple[int, int, int], ...]) -> list[int]:
     """768 numbers: the classes' colors, black where there are no more classes, and nearly white for 255."""
-    rows = [*palette[:255], *[(0, 0, 0)] * (255 - len(palette[:255])), (224, 224, 224)]
+    rows = [*palette[:255], *[(0, 0, 0)] * (255 - len(palette[:255])), PALE]
     return [number for row in rows for number in row]
 
 

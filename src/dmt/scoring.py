@@ -8,14 +8,15 @@ import torch
 from torch import nn
 
 from dmt import config as configuration
-from dmt import presets, progress, report, tables
+from dmt import presets, progress, results, tables
 from dmt.config import Config
 from dmt.data.photo_files import shown
 from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
 from dmt.models.build import NetSpec
-from dmt.report import JobResult
+from dmt.results import JobResult
 from dmt.tasks import opening
+from dmt.tasks.base import Task
 from dmt.training import inference
 from dmt.training.checkpoint import finished_net
 
@@ -53,17 +54,21 @@ class Finished:
             self._data = opening.read(self.config.data, data_folder, notify, watcher.reading)
         if self._data.fingerprint != manifest["images"]:
             raise RunError(f"{path} was made with other images than those in {data_folder}; give the same --data")
-        self._jobs = list(report.Report.read([path]).jobs)
+        self._jobs = results.read(self._folder)
 
     def jobs(self, method: str | None, seed: int | None) -> list[JobResult]:
         return choose(self._jobs, method, seed)
+
+    def task(self, seed: int) -> Task:
+        """The data as a seed splits it."""
+        return self._data.split(seed)[0]
 
     def available(self, job: JobResult, on: str) -> str:
         """The images to score: those asked for or, instead of test images where there are none, validation images."""
         return "validation" if on == "test" and not len(self._data.split(job.seed)[0].test) else on
 
     def score(self, job: JobResult, on: str) -> dict[tuple[str, str], inference.Score]:
-        """Scores of the last stages, by (stage, raw or ema), computed now."""
+        """Scores of the kept stages, by (stage, raw or ema), computed now."""
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
         task, _ = self._data.split(job.seed)
@@ -74,8 +79,8 @@ class Finished:
         if on == "validation" and job.method == "oracle":
             raise ConfigError("the Oracle was trained on the validation images; use --on test")
         scores = {}
-        for stage in job.stages:
-            for copy in stage.copies if stage.name in job.results else ():
+        for stage in job.kept():
+            for copy in stage.copies:
                 spec = task.net_spec(self.config.net_of(stage.name[0]))
                 net = finished_net(self._folder.stage(stage.place), spec, copy).to(self._device)
                 scores[stage.name, copy] = inference.score(net, task, images, self._device)
@@ -104,17 +109,17 @@ class Shipped:
 
 
 def preferred(path: Path, method: str | None, seed: int | None) -> JobResult:
-    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last.
+    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last but a Baseline.
 
     Between methods by plain accuracy or mean IoU: a fine-grained score is for nets that were trained alike.
     """
 
-    def liked(job: JobResult) -> float:
+    def liked(job: JobResult) -> tuple[float, bool]:
         stage, copy = job.shipped()
         score = stage.score("validation", copy)
-        return float("-inf") if score is None else score
+        return float("-inf") if score is None else score, job.method != "baseline"
 
-    jobs = [job for job in choose(list(report.Report.read([path]).jobs), method, seed) if job.finished]
+    jobs = [job for job in choose(results.read(Folder(path)), method, seed) if job.finished]
     if not jobs:
         raise RunError(f"nothing in {path} is finished; repeat the fit command to finish it")
     return max(reversed(jobs), key=liked)
@@ -134,7 +139,7 @@ def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.
 
 
 def table(finished: Finished, job: JobResult, on: str) -> str:
-    """The scores of the last nets, and a row per class: recall of images, IoU of pixels."""
+    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels."""
     scores, on = finished.score(job, on), finished.available(job, on)
     columns = [f"{stage} {copy}" for stage, copy in scores]
     first = next(iter(scores.values()))

@@ -29,6 +29,11 @@ class Stop:
     def __call__(self) -> bool:
         return self._signal is not None or (self._deadline is not None and time.monotonic() >= self._deadline)
 
+    @property
+    def asked(self) -> bool:
+        """Whether somebody wants it to stop, not only the budget."""
+        return self._signal is not None
+
     def error(self) -> Stopped:
         """What to raise: the exit code is 128 + signal, or 3 when the budget ran out."""
         if self._signal is not None:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dmt import assessment, files, samples
+from dmt.data import ragged
 from dmt.data.audit import Audit
 from dmt.data.pixel_audit import PixelAudit
+from dmt.data.ragged import Ragged
 from dmt.errors import ConfigError
 from dmt.identity import Work
 from dmt.tasks.base import Task
@@ -27,17 +29,33 @@ Tell = Callable[[int, int], None]
 
 def make(
     net: nn.Module, task: Task, audit: Audit | PixelAudit, device: torch.device, place: Path, wish: Wish, tell: Tell
-) -> None:
-    """Label all unlabeled images with a finished net, keep the surest labels, and write them to ``place``."""
+) -> tuple[Ragged, Ragged] | None:
+    """Label all unlabeled images with a finished net, keep the surest labels, and write them to ``place``.
+
+    Returns:
+        Of pixels, the labels and codes that were written, so that nobody has to read them again.
+    """
     if not isinstance(audit, PixelAudit):
         labeler.label(net, task, device, wish).save(place)
-        return
+        return None
     writer = PixelWriter(place, task.unlabeled.ids, len(task.classes), samples.colors(task.colors))
     watch = audit.watch()
     labeler.label_pixels(net, task, device, writer, watch, tell)
     # before the labels are complete: afterwards those that were not kept are gone
     files.write_json(place / AUDIT, {} if watch is None else {"error_top": watch.error_top()})
-    writer.finish(wish.fraction, wish.provenance, wish.noise, wish.seed)
+    sizes = task.unlabeled.images.sizes
+    planes = (ragged.blank(sizes, None, torch.uint8), ragged.blank(sizes, None, torch.int16))
+    writer.finish(wish.fraction, wish.provenance, wish.noise, wish.seed, planes)
+    return planes
+
+
+def _truth(task: Task) -> list[int]:
+    """Labeled sites of each class: what the shares of the pseudo labels are compared with."""
+    labels = task.labeled.labels
+    planes = [labels] if isinstance(labels, Tensor) else [labels.image(each).flatten() for each in range(len(labels))]
+    size = max(256, len(task.classes))
+    counts = sum((torch.bincount(plane, minlength=size) for plane in planes), torch.zeros(size, dtype=torch.int64))
+    return counts[: len(task.classes)].tolist()  # without 255, a pixel that has no label
 
 
 def wish(work: Work, teacher: Work) -> Wish:
@@ -61,18 +79,21 @@ class Lesson:
     pseudo: Any
 
     @classmethod
-    def read(cls, place: Path, task: Task, journal: Journal, tell: Tell) -> "Lesson":
-        """Stored labels, told to the journal once."""
+    def read(
+        cls, place: Path, task: Task, journal: Journal, tell: Tell, planes: tuple[Ragged, Ragged] | None = None
+    ) -> "Lesson":
+        """Stored labels, told to the journal once; ``planes`` are those of pixels if they were made just now."""
         store = labeler.load(task, place)
         if not store.kept:
             raise ConfigError(f"{place.name} keeps no pseudo label at all; set fractions higher")
         if not any(line["kind"] == "labels" for line in journal.read()):
             told = {"kept": store.kept, "of": store.of, "coverage": store.coverage(len(task.classes))}
+            told |= {"labeled": _truth(task)}
             if isinstance(store, PixelStore):
                 told |= {"bytes": store.bytes}
             journal.write("labels", **told)
         if isinstance(store, PixelStore):
-            return cls(store, store.planes(task.unlabeled.images.sizes, tell))
+            return cls(store, planes or store.planes(task.unlabeled.images.sizes, tell))
         return cls(store, store.taken())
 
     def judge(self, trainer: Trainer, task: Task, audit: Audit | PixelAudit, place: Path) -> dict[str, Any]:

@@ -74,3 +74,35 @@ def test_no_truth_at_all_is_no_score() -> None:
     nothing.see(torch.arange(2), torch.randn(2, CLASSES, 3, 3), torch.full((2, 3, 3), IGNORE))
     assert np.isnan(nothing.evidence().score())
     assert np.isnan(nothing.evidence().fine_grained())
+
+
+@pytest.mark.parametrize("shape", [(30,), (9, 6, 5)])
+def test_many_draws_at_once_are_each_draw_alone(shape: tuple[int, ...]) -> None:
+    chance = torch.Generator().manual_seed(3)
+    truth = torch.randint(0, CLASSES, shape, generator=chance)
+    found = seen(torch.randn(shape[0], CLASSES, *shape[1:], generator=chance), truth, 4)
+    times = evidence.draws(shape[0], 20)
+    assert np.allclose(found.scores(times), [found.score(row) for row in times])
+    assert np.allclose(found.scores(times, fine=True), [found.fine_grained(row) for row in times])
+    assert np.allclose(found.class_scores(np.ones((1, shape[0])))[0], found.per_class(), equal_nan=True)
+    assert np.isnan(found.scores(np.zeros((1, shape[0])))).all()  # nothing drawn, nothing known
+
+
+def test_how_far_nets_are_apart() -> None:
+    first, second = np.arange(100) < 90, np.arange(100) < 75
+    assert evidence.apart(images(first), images(second)) == pytest.approx(0.15)
+    assert evidence.apart(images(first), images(first)) == 0.0
+    truth = torch.zeros(1, 4, 5, dtype=torch.long)
+    logits = torch.zeros(1, CLASSES, 4, 5)
+    logits[:, 1, 0], moved = 1.0, logits.clone()
+    moved[:, 1, 0], moved[:, 1, 1] = 0.0, 1.0  # the same mistake in another row cannot be seen
+    assert evidence.apart(seen(logits, truth, 1), seen(moved, truth, 1)) == 0.0
+    assert evidence.apart(seen(logits, truth, 1), seen(torch.zeros_like(logits), truth, 1)) == pytest.approx(0.25)
+
+
+def test_an_interval_of_one_score() -> None:
+    right = images(np.arange(200) % 4 > 0)
+    found = evidence.interval(right.score(), evidence.spread([right], []))
+    assert found.low < found.value == 75.0 < found.high
+    assert 4 < (found.high - found.low) / 2 < 6  # 1.645 · √(0.75 · 0.25 / 200)
+    assert np.isnan(evidence.interval(0.0, np.full(3, np.nan)).low)

@@ -8,6 +8,7 @@ from PIL import Image
 from torch import nn
 
 from dmt.core import codes, selection
+from dmt.data import ragged
 from dmt.errors import RunError
 from dmt.training.pixel_store import UNSELECTED, PixelStore, PixelWriter, name_of
 
@@ -39,6 +40,19 @@ def written(folder: Path, planes: Planes, fraction: float, noise: float = 0.0, s
 def flat(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
     labels, code = (np.concatenate([each[part].reshape(-1) for each in planes]) for part in (0, 1))
     return labels, code
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_planes_are_filled_with_what_would_be_read(noise: float, tmp_path: Path) -> None:
+    planes = predictions()
+    writer = PixelWriter(tmp_path, [f"image {i}" for i in range(len(planes))], CLASSES)
+    for position, plane in enumerate(planes):
+        writer.add(position, *plane)
+    filled = ragged.blank(SIZES, None, torch.uint8), ragged.blank(SIZES, None, torch.int16)
+    writer.finish(0.5, {}, noise, 3, filled)
+    for made, read in zip(filled, PixelStore.load(tmp_path).planes(SIZES), strict=True):
+        assert torch.equal(made.pixels, read.pixels)
+    assert sorted({path.suffix for path in (tmp_path / "pseudo").iterdir()}) == [".code", ".png"]
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.2, 0.5, 0.77, 1.0])

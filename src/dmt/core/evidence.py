@@ -4,6 +4,7 @@ Two nets on the same images are compared image by image: that tells much smaller
 scores with an interval each.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -63,6 +64,32 @@ class Evidence:
         sites = np.bincount(self.image, self.count, self.images)
         total = float(sites @ times)
         return float(100.0 * (self.sure @ times) / total) if total else float("nan")
+
+    def scores(self, times: np.ndarray, fine: bool = False) -> np.ndarray:
+        """(D,) as `score`, or as `fine_grained`, for each row of ``times`` (D, N)."""
+        if fine:
+            right, sites = times @ self.sure, times @ np.bincount(self.image, self.count, self.images)
+        elif self.pixels:
+            each = self.class_scores(times) / 100.0
+            right, sites = np.nansum(each, 1), (~np.isnan(each)).sum(1).astype(np.float64)
+        else:
+            hits, totals, _ = (times @ each for each in self._tallies())  # (D, C) each
+            right, sites = hits.sum(1), totals.sum(1)
+        return np.asarray(100.0 * np.divide(right, sites, out=np.full(len(times), np.nan), where=sites > 0))
+
+    def class_scores(self, times: np.ndarray) -> np.ndarray:
+        """(D, C) as `per_class`, for each row of ``times`` (D, N)."""
+        hits, totals, said = (times @ each for each in self._tallies())  # (D, C) each
+        whole = totals + said - hits if self.pixels else totals
+        return np.asarray(100.0 * np.divide(hits, whole, out=np.full_like(hits, np.nan), where=totals > 0))
+
+    def _tallies(self) -> list[np.ndarray]:
+        """(N, C) of each image and class: sites that are right, that have this truth, that were called so."""
+        right = self.truth == self.said
+        picked = ((self.truth[right], right), (self.truth, slice(None)), (self.said, slice(None)))
+        cells = [(self.image[rows].astype(np.int64) * self.classes + label, self.count[rows]) for label, rows in picked]
+        size = self.images * self.classes
+        return [np.bincount(cell, count, size).reshape(self.images, self.classes) for cell, count in cells]
 
     def per_class(self) -> np.ndarray:
         """(C,) IoU of pixels, recall of images, in percent; NaN for a class without truth."""
@@ -130,10 +157,22 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
+def apart(first: Evidence, second: Evidence) -> float:
+    """The share of sites that two nets called differently: of images exact, of pixels it is at least this much."""
+    mine, theirs = ((each.image.astype(np.int64) * each.classes + each.truth) * each.classes + each.said
+                    for each in (first, second))  # fmt: skip
+    _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    same = np.minimum(first.count[here], second.count[there]).sum()
+    return float(1.0 - same / first.count.sum()) if len(first.count) else 0.0
+
+
+@functools.lru_cache(maxsize=2)
 def draws(images: int, count: int = DRAWS, seed: int = 0) -> np.ndarray:
     """(count, images): how often each image is drawn, with putting back."""
     chance = np.random.default_rng(seed)
-    return chance.multinomial(images, np.full(images, 1.0 / images), size=count).astype(np.float64)
+    times = chance.multinomial(images, np.full(images, 1.0 / images), size=count).astype(np.float64)
+    times.setflags(write=False)  # whoever asks again gets the same array
+    return times
 
 
 def difference(after: list[Evidence], before: list[Evidence], fine: bool = False) -> Interval:
@@ -144,13 +183,24 @@ def difference(after: list[Evidence], before: list[Evidence], fine: bool = False
     """
     if any(each.images != after[0].images for each in (*after, *before)):
         raise ValueError("only evidence of the same images can be compared")
+    whole = np.ones((1, after[0].images))
+    return interval(float(differences(after, before, whole, fine)[0]), spread(after, before, fine))
 
-    def mean(nets: list[Evidence], times: np.ndarray | None) -> float:
-        return float(np.mean([each.fine_grained(times) if fine else each.score(times) for each in nets]))
 
-    value = mean(after, None) - mean(before, None)
-    if not after[0].images:
-        return Interval(value, float("nan"), float("nan"))
-    spread = [mean(after, times) - mean(before, times) for times in draws(after[0].images)]
-    low, high = np.nanpercentile(spread, [5.0, 95.0])
+def spread(after: list[Evidence], before: list[Evidence], fine: bool = False) -> np.ndarray:
+    """(DRAWS,) the same difference on every draw of the images; equal numbers of images are drawn alike."""
+    images = after[0].images
+    return differences(after, before, draws(images), fine) if images else np.full(DRAWS, np.nan)
+
+
+def differences(after: list[Evidence], before: list[Evidence], times: np.ndarray, fine: bool = False) -> np.ndarray:
+    """(D,) for each row of ``times`` (D, N). Without nets in ``before``, the score itself."""
+    first, second = ([each.scores(times, fine) for each in nets] for nets in (after, before))
+    return np.asarray(np.mean(first, 0) - (np.mean(second, 0) if second else 0.0))
+
+
+def interval(value: float, drawn: np.ndarray) -> Interval:
+    """A number with the range of nine of ten of its draws (D,)."""
+    known = drawn[~np.isnan(drawn)]
+    low, high = np.percentile(known, [5.0, 95.0]) if len(known) else (np.nan, np.nan)
     return Interval(value, float(low), float(high))

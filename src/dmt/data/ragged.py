@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,13 @@ class Ragged:
         start, height, width = (int(each[position]) for each in (self.starts, self.heights, self.widths))
         return self.pixels[start : start + height * width].view(height, width, *self.pixels.shape[1:])
 
+    def put(self, position: int, plane: np.ndarray) -> None:
+        """Write one image into its place."""
+        place = self.image(position)
+        if plane.shape != tuple(place.shape):
+            raise ValueError(f"image {position} has {plane.shape[:2]}, not {tuple(place.shape[:2])} pixels")
+        place.numpy()[:] = plane
+
     def packed(self) -> "Ragged":
         """The same images in a buffer that holds no others."""
         counts = self.heights * self.widths
@@ -88,21 +95,12 @@ def fill(
         tell: hears how many are done.
         file: backs the buffer if it is large.
     """
-    heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
-    counts = heights * widths
-    starts = counts.cumsum(0) - counts
-    shape = (int(counts.sum()),) if channels is None else (int(counts.sum()), channels)
-    pixels = rooms.make(shape, dtype, file)
-    room = pixels.numpy()
+    empty = blank(sizes, channels, dtype, file)
 
     def place(position: int) -> str:
         plane = read(position)
-        if plane.shape[:2] != tuple(sizes[position]):
-            raise ValueError(f"image {position} has {plane.shape[:2]}, not {sizes[position]} pixels")
-        start = int(starts[position])
-        part = room[start : start + int(counts[position])]
-        part[:] = plane.reshape(part.shape)
-        return hashlib.sha256(f"{plane.shape}".encode() + part.tobytes()).hexdigest()[:32]
+        empty.put(position, plane)
+        return hashlib.sha256(f"{plane.shape}".encode() + plane.tobytes()).hexdigest()[:32]
 
     digests = []
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders let go of the interpreter
@@ -110,7 +108,18 @@ def fill(
             digests.append(digest)
             if tell is not None:
                 tell(done, len(sizes))
-    return Ragged(pixels, starts, heights, widths, tuple(digests))
+    return replace(empty, digests=tuple(digests))
+
+
+def blank(
+    sizes: Sequence[tuple[int, int]], channels: int | None, dtype: torch.dtype, file: Path | None = None
+) -> Ragged:
+    """Room for images that come later, in any order and from any thread; without digests."""
+    heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
+    counts = heights * widths
+    shape = (int(counts.sum()),) if channels is None else (int(counts.sum()), channels)
+    pixels = rooms.make(shape, dtype, file)
+    return Ragged(pixels, counts.cumsum(0) - counts, heights, widths, ("",) * len(sizes))
 
 
 def stack(planes: Sequence[np.ndarray]) -> Ragged:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-MEMORY = 1 << 30
+MEMORY = 1 << 28
 """Bytes that are held in memory without asking."""
 
 

@@ -35,9 +35,9 @@ class Journal:
                 return  # torn by a crash; nothing follows it
 
     def rewind(self, step: int) -> None:
-        """Forget the intervals after ``step``, which will be trained again, and the outcome, which will follow."""
+        """Forget the intervals after ``step``, which will be trained again, and what was said of the outcome."""
         kept = [line for line in self.read() if line["kind"] != "interval" or line["step"] <= step]
-        kept = [line for line in kept if line["kind"] != "round"]
+        kept = [line for line in kept if line["kind"] not in ("round", "guard")]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
         files.write(self.path, text.encode())
 

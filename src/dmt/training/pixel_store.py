@@ -15,15 +15,14 @@ import lzma
 import os
 import re
 import shutil
+import weakref
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,14 +35,13 @@ from dmt.core.ranks import ClassRanks, Compared, Selector
 from dmt.data import ragged
 from dmt.data.ragged import Ragged, Tell
 from dmt.errors import RunError
+from dmt.training.crew import Crew
 
 UNSELECTED = 255
 """The pixel of a PNG that nobody learns from."""
 
 SMALL = 128 * 128
 """Below so many pixels a slower, better compression is worth it: there every PNG's palette weighs much."""
-
-Result = TypeVar("Result")
 
 
 def name_of(position: int, identity: str) -> str:
@@ -72,12 +70,15 @@ class PixelWriter:
         self._palette = _colors() if palette is None else list(palette)
         self._sizes: dict[int, tuple[int, int]] = {}
         self._ranks, self._counting = ClassRanks(classes), Lock()
-        self._work = _Pool()
+        self._places: dict[int, tuple[int, int]] = {}  # of each image's labels in the spool: (offset, length)
+        self._work = Crew()
         self._room = folder / "pseudo-unfinished"
         for left in (self._room, folder / "pseudo"):
             if left.exists():
                 shutil.rmtree(left)
         self._room.mkdir(parents=True)
+        self._spool = (self._room / "labels").open("w+b")  # one file: making thousands takes longer than writing them
+        weakref.finalize(self, self._spool.close)  # also of labels that are never finished
 
     def add(self, position: int, labels: np.ndarray, codes: np.ndarray) -> None:
         """Take the prediction of one image: labels (H, W) uint8, codes (H, W) uint16. Both are copied."""
@@ -89,12 +90,21 @@ class PixelWriter:
         self._work.submit(partial(self._keep, position, labels.copy(), codes.copy()))
 
     def _keep(self, position: int, labels: np.ndarray, codes: np.ndarray) -> None:
+        packed = zlib.compress(labels.tobytes(), 1)
         with self._counting:
             self._ranks.add(torch.from_numpy(labels), torch.from_numpy(codes))
-        self._path(position, ".label").write_bytes(zlib.compress(labels.tobytes(), 1))
+            self._places[position] = (self._spool.tell(), len(packed))
+            self._spool.write(packed)
         self._path(position, ".code").write_bytes(_compress(codes))
 
-    def finish(self, fraction: float, provenance: dict[str, Any], noise: float = 0.0, seed: int = 0) -> None:
+    def finish(
+        self,
+        fraction: float,
+        provenance: dict[str, Any],
+        noise: float = 0.0,
+        seed: int = 0,
+        planes: tuple[Ragged, Ragged] | None = None,
+    ) -> None:
         """Select the top ``fraction`` of each class over all images, and complete the files.
 
         Args:
@@ -103,38 +113,50 @@ class PixelWriter:
             noise: for stress tests: each kept pixel becomes another class, drawn evenly, with this probability,
                 independently. Coverage counts what was predicted.
             seed: of the stage that will learn from them; only the noise depends on it.
+            planes: room for what `PixelStore.planes` would read, filled on the way.
         """
         self._work.drain()
+        self._spool.flush()
         if len(self._sizes) < len(self._names):
             raise ValueError(f"{len(self._names) - len(self._sizes)} images have no prediction yet")
         selector = Selector(self._ranks.cutoffs(fraction))
 
         def compared(position: int) -> tuple[np.ndarray, Compared]:
             labels, codes = self._read(position)
+            if planes is not None:
+                planes[1].put(position, _signed(codes))
             return labels, selector.compare(labels, codes)
+
+        def complete(position: int, labels: np.ndarray, keep: np.ndarray) -> None:
+            if noise:
+                labels = self._falsify(labels, noise, streams.stream(seed, "pseudo noise", position))
+            kept = np.where(keep, labels, np.uint8(UNSELECTED))
+            if planes is not None:
+                planes[0].put(position, kept)
+            self._draw(position, kept)
 
         # files are read ahead and written behind; only who gets the ties is settled here, in order of images
         for position, (labels, against) in enumerate(self._work.ahead(compared, range(len(self._names)))):
-            rng = streams.stream(seed, "pseudo noise", position) if noise else None
-            self._work.submit(partial(self._complete, position, labels, selector.settle(against), noise, rng))
+            self._work.submit(partial(complete, position, labels, selector.settle(against)))
         self._work.close()
+        self._spool.close()
+        (self._room / "labels").unlink()
         self._room.rename(self.folder / "pseudo")
         files.write_json(self.folder / "pseudo.json", provenance | self._summary(fraction))
 
     def _read(self, position: int) -> tuple[np.ndarray, np.ndarray]:
         size = self._sizes[position]
-        labels = np.frombuffer(zlib.decompress(self._path(position, ".label").read_bytes()), np.uint8)
+        offset, length = self._places[position]
+        with self._counting:
+            self._spool.seek(offset)
+            packed = self._spool.read(length)
+        labels = np.frombuffer(zlib.decompress(packed), np.uint8)
         return labels.reshape(size), _decompress(self._path(position, ".code").read_bytes(), size)
 
-    def _complete(
-        self, position: int, labels: np.ndarray, keep: np.ndarray, noise: float, rng: np.random.Generator | None
-    ) -> None:
-        if rng is not None:
-            labels = self._falsify(labels, noise, rng)
-        image = Image.fromarray(np.where(keep, labels, np.uint8(UNSELECTED)))
+    def _draw(self, position: int, kept: np.ndarray) -> None:
+        image = Image.fromarray(kept)
         image.putpalette(self._palette)  # gray becomes indexed color
-        image.save(self._path(position, ".png"), compress_level=1 if labels.size >= SMALL else 9)
-        self._path(position, ".label").unlink()
+        image.save(self._path(position, ".png"), compress_level=1 if kept.size >= SMALL else 9)
 
     def _falsify(self, labels: np.ndarray, noise: float, rng: np.random.Generator) -> np.ndarray:
         hit = rng.random(labels.shape) < noise
@@ -199,7 +221,7 @@ class PixelStore:
         """
 
         def codes(position: int) -> np.ndarray:
-            return (self._codes(position, sizes[position]) ^ np.uint16(OFFSET)).view(np.int16)
+            return _signed(self._codes(position, sizes[position]))
 
         def told(before: int) -> Tell | None:
             return None if tell is None else lambda done, of: tell(before + done, 2 * of)
@@ -213,6 +235,10 @@ class PixelStore:
         """Labels (H, W) uint8, 255 where unselected, and codes (H, W) uint16 of one image."""
         labels = self._labels(position)
         return labels, self._codes(position, (labels.shape[0], labels.shape[1]))
+
+    def labels(self, position: int) -> np.ndarray:
+        """Labels (H, W) uint8 of one image, 255 where unselected: all that a finished stage keeps."""
+        return self._labels(position)
 
     def drop_codes(self) -> None:
         """Remove the codes, which a trained stage needs no more. Labels stay, for people to look at."""
@@ -244,37 +270,9 @@ class PixelStore:
         return RunError(f"{what}; delete {self.folder} to make that stage again")
 
 
-class _Pool:
-    """Threads with bounded queues: whoever brings work faster than it is done has to wait. First errors surface."""
-
-    def __init__(self) -> None:
-        workers = min(8, os.cpu_count() or 1)  # compressors let go of the interpreter
-        self._room = 2 * workers
-        self._threads = ThreadPoolExecutor(workers)
-        self._running: deque[Future[None]] = deque()
-
-    def submit(self, task: Callable[[], None]) -> None:
-        self._running.append(self._threads.submit(task))
-        while len(self._running) > self._room:
-            self._running.popleft().result()
-
-    def ahead(self, task: Callable[[int], Result], positions: Iterable[int]) -> Iterator[Result]:
-        """The results in order, computed a little before they are asked for."""
-        waiting: deque[Future[Result]] = deque()
-        for position in positions:
-            waiting.append(self._threads.submit(task, position))
-            if len(waiting) > self._room:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-    def drain(self) -> None:
-        while self._running:
-            self._running.popleft().result()
-
-    def close(self) -> None:
-        self.drain()
-        self._threads.shutdown()
+def _signed(codes: np.ndarray) -> np.ndarray:
+    """Codes as torch can hold them: uint16 has few functions there."""
+    return (codes ^ np.uint16(OFFSET)).view(np.int16)
 
 
 def _compress(codes: np.ndarray) -> bytes:

@@ -1,0 +1,181 @@
+"""What an audit found, written down: the gallery, a CSV for each list, and a file for Label Studio."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+from dmt import audit_page, audit_tables, files, label_studio, plates
+from dmt.audit_page import Names, Wall
+from dmt.data import photo_files
+from dmt.juries import Images, Jury
+from dmt.label_next import Candidate
+from dmt.label_studio import Errand
+from dmt.pages.html import Safe
+from dmt.plates import Plate
+from dmt.suspects import Docket, Suspect
+from dmt.tasks.base import Task
+from dmt.training.pixel_store import name_of
+
+GALLERY, LABELS, PSEUDO, NEXT = "index.html", "labels.csv", "pseudo_labels.csv", "label_next.csv"
+TASKS, INTERFACE, IMAGES = "label_studio.json", "label_studio.xml", "images"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Labels that were judged.
+
+    Attributes:
+        found: the findings, worst first.
+        dockets, bars: by whom and by which thresholds, to make pictures of it.
+        of: how many images there were.
+    """
+
+    found: list[Suspect]
+    dockets: list[Docket]
+    bars: Tensor
+    of: int
+
+    @property
+    def counted(self) -> str:
+        """How many labels are probably wrong; of masks, which part."""
+        if self.dockets[0].jury.task.pixels:
+            return f"{sum(each.share for each in self.found) / self.of:.1%} of the pixels, mean over images"
+        return f"{len(self.suspicious):,} of {self.of:,}"
+
+    @property
+    def suspicious(self) -> list[Suspect]:
+        return [each for each in self.found if each.suspicious]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All lists of an audit; where one could not be made, a sentence that says why."""
+
+    labels: Judged | str
+    pseudo: Judged | str
+    following: list[Candidate] | str
+
+    def candidates(self) -> list[Candidate]:
+        return [] if isinstance(self.following, str) else self.following
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where and how to write.
+
+    Attributes:
+        jury: the run's nets.
+        title: what was audited.
+        count: entries of each list in the gallery.
+        files: the folder of the images, if they have files of their own.
+    """
+
+    out: Path
+    jury: Jury
+    title: str
+    count: int
+    files: Path | None
+
+    @property
+    def task(self) -> Task:
+        return self.jury.task
+
+    @property
+    def names(self) -> Names:
+        return Names(self.task.classes, self.task.colors if self.task.pixels else ())
+
+
+def write(desk: Desk, findings: Findings) -> None:
+    """Every file of the audit. Lists that could not be made become empty files, so that old ones do not stay."""
+    classes = desk.task.classes
+    judged = {LABELS: findings.labels, PSEUDO: findings.pseudo}
+    for name, each in judged.items():
+        rows = [] if isinstance(each, str) else each.found
+        files.write(desk.out / name, audit_tables.suspects(rows, classes))
+    files.write(desk.out / NEXT, audit_tables.candidates(findings.candidates(), classes))
+    shown = _plates_of(desk, findings.candidates())
+    _label_studio(desk, findings.candidates(), shown)
+    sections = (
+        _suspects(desk, "Given labels that are probably wrong", _ON_LABELS, findings.labels, desk.task.labeled),
+        _suspects(desk, "Pseudo labels that are probably wrong", _ON_PSEUDO, findings.pseudo, desk.task.unlabeled),
+        _following(desk, findings.following, shown),
+    )
+    files.write(desk.out / GALLERY, audit_page.page("Audit", desk.title, *sections))
+
+
+_ON_LABELS = (
+    "Nets that did not learn from a label are confident that it should be another. Given → suggested, and the "
+    "probability that each net gives to both."
+)
+_ON_PSEUDO = (
+    "Labels of the last round that the last nets contradict, though they learned from them. Stored → suggested, and "
+    "the probability that each net gives to both."
+)
+_ON_NEXT = (
+    "Images that the nets are unsure of or disagree about, and that differ from each other. Begin with the first."
+)
+
+
+def _suspects(desk: Desk, title: str, note: str, judged: Judged | str, images: Images) -> Safe:
+    if isinstance(judged, str):
+        return audit_page.missing(title, judged)
+    worst = judged.suspicious
+    shown = worst[: desk.count]
+    made: dict[int, Plate] = {}
+    for docket in judged.dockets if desk.task.pixels else ():
+        places = [each.position for each in shown if each.source == docket.source]
+        made |= plates.of_labels(docket, places, judged.bars)
+    counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
+    nets = judged.dockets[0].jury.names
+    wall = Wall(partial(plates.picture, images), made, nets)
+    if not worst:
+        return audit_page.missing(f"{title}: {counted}", "Nothing looks wrong.")
+    return audit_page.suspects(f"{title}: {counted}", note, shown, wall, desk.names)
+
+
+def _plates_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, Plate]:
+    places = [each.position for each in found]
+    return plates.of_doubt(desk.jury, desk.task.unlabeled, places) if desk.task.pixels and places else {}
+
+
+def _following(desk: Desk, found: list[Candidate] | str, made: dict[int, Plate]) -> Safe:
+    title = "What to label next"
+    if isinstance(found, str):
+        return audit_page.missing(title, found)
+    wall = Wall(partial(plates.picture, desk.task.unlabeled), made, desk.jury.names)
+    return audit_page.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, wall, desk.names)
+
+
+def _label_studio(desk: Desk, found: Sequence[Candidate], made: dict[int, Plate]) -> None:
+    for old in (desk.out / IMAGES).glob("*.png"):  # of an audit before
+        old.unlink()
+    errands = [_errand(desk, each, made.get(each.position)) for each in found]
+    classes, colors = desk.task.classes, desk.task.colors
+    files.write(desk.out / TASKS, label_studio.tasks(errands, classes, f"dmt: {desk.title}").encode())
+    interface = label_studio.interface(classes, colors, pixels=desk.task.pixels)
+    files.write(desk.out / INTERFACE, interface.encode())
+
+
+def _errand(desk: Desk, each: Candidate, plate: Plate | None) -> Errand:
+    path, size = each.file, None
+    if desk.files is None:
+        path = f"{IMAGES}/{name_of(each.position, each.file)}.png"
+        files.write(desk.out / path, _png(plates.picture(desk.task.unlabeled, each.position)))
+    elif plate is not None:
+        size = photo_files.photo_size(desk.files / each.file)  # in training, large photos are made smaller
+    why = (("doubt", round(each.doubt, 4)), ("disagreement", round(each.disagreement, 4)))
+    score = sum(sure for _, sure in each.nets) / len(each.nets)
+    mask = None if plate is None else plate.suggested
+    return Errand(path, each.label if plate is None else None, mask, score, size, why)
+
+
+def _png(image: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    Image.fromarray(image).save(content, "PNG")
+    return content.getvalue()

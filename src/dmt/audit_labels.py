@@ -1,0 +1,194 @@
+"""Labels that are probably wrong in the labeled set, by nets that did not learn from them.
+
+The labels are dealt into folds. For each fold, nets are trained as the run's Baseline on all other folds, and judge
+the labels of this one. Two nets judge each label: those of a pair, or two that differ in their random numbers.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmt import suspects
+from dmt.config import Config
+from dmt.core import streams
+from dmt.core.execution import Execution
+from dmt.data.ragged import Ragged
+from dmt.errors import ConfigError
+from dmt.juries import Jury, Tell
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.progress import Watcher
+from dmt.starting import Starts
+from dmt.stopping import Stop
+from dmt.suspects import Docket, Suspect
+from dmt.tasks.base import Task, View
+from dmt.training import loop
+from dmt.training.checkpoint import Checkpoint, finished_net
+from dmt.training.journal import Journal
+from dmt.training.trainer import Trainer
+from dmt.types import Sizes
+
+NETS = 2
+"""Nets that judge each label. One alone is wrong about a label more often than two in the mean."""
+
+CHECKPOINT_EVERY = 30.0
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """How the judges are trained.
+
+    Attributes:
+        config: of the run.
+        starts: what its fresh nets start from.
+        seed: decides folds and every random number.
+        folds: into how many the labels are dealt.
+        work: folder for the nets. Those that are there are not trained again.
+    """
+
+    config: Config
+    starts: Starts
+    seed: int
+    folds: int
+    work: Path
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Where the judges are trained, who may stop it, and who hears of it."""
+
+    execution: Execution
+    stop: Stop
+    watcher: Watcher
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One net to train: on the labels at ``learned``, to judge those at ``held``."""
+
+    stage: Stage
+    fold: int
+    number: int
+    learned: Tensor
+    held: Tensor
+    seed: int
+    steps: int
+
+    @property
+    def title(self) -> str:
+        return f"fold {self.fold}, net {self.number}"
+
+
+def deal(task: Task, folds: int, seed: int) -> list[Tensor]:
+    """Positions of each fold: every label in exactly one, every class spread over all as evenly as can be."""
+    if not 2 <= folds <= len(task.labeled):
+        raise ConfigError(f"--folds must be between 2 and the number of labeled images, {len(task.labeled)}")
+    held = task.labeled.labels
+    kinds = np.zeros(len(held), np.int64) if isinstance(held, Ragged) else held.numpy()
+    order = streams.stream(seed, "audit folds").permutation(len(kinds))
+    order = order[np.argsort(kinds[order], kind="stable")]  # class by class, each in random order
+    return [torch.from_numpy(np.sort(order[fold::folds])) for fold in range(folds)]
+
+
+def judges(task: Task, recipe: CrossFit) -> list[Judge]:
+    """All nets to train, fold by fold."""
+    stages = catalogue.plan("baseline", recipe.config.recipe).stages
+    found = []
+    for fold, held in enumerate(deal(task, recipe.folds, recipe.seed), start=1):
+        rest = torch.ones(len(task.labeled), dtype=torch.bool)
+        rest[held] = False
+        learned = rest.nonzero().squeeze(1)
+        for number in range(1, NETS + 1):
+            stage = stages[(number - 1) % len(stages)]
+            steps = stage.steps(Sizes(len(learned), 0, len(learned), task.pixels))
+            seed = streams.seed_of(recipe.seed, "audit", fold, number)
+            found.append(Judge(stage, fold, number, learned, held, seed, steps))
+    return found
+
+
+def train(task: Task, recipe: CrossFit, conditions: Conditions) -> list[Docket]:
+    """Train the judges that are not there yet. Returns the labels of each fold with the nets that shall judge them."""
+    every = judges(task, recipe)
+    cost = every[0].stage.schedule.batch
+    done = sum(_done(_place(task, recipe, judge)) * cost for judge in every)
+    conditions.watcher.begin(sum(judge.steps * cost for judge in every), done)
+    for judge in every:
+        _train(task, recipe, conditions, judge)
+    return [_docket(task, recipe, conditions, [each for each in every if each.fold == fold])
+            for fold in range(1, recipe.folds + 1)]  # fmt: skip
+
+
+def examine(task: Task, dockets: list[Docket], tell: Tell | None = None) -> tuple[list[Suspect], Tensor]:
+    """A finding for every labeled image, the most suspicious first, and what counted as sure of each class."""
+    bars = suspects.thresholds(dockets, len(task.classes), tell)
+    return suspects.ranked(each for docket in dockets for each in suspects.find(docket, bars, tell)), bars
+
+
+def _train(task: Task, recipe: CrossFit, conditions: Conditions, judge: Judge) -> None:
+    place = _place(task, recipe, judge)
+    checkpoint = Checkpoint(place)
+    if checkpoint.done:
+        return
+    stage, execution = judge.stage, conditions.execution
+    spec = task.net_spec(recipe.config.net_of(stage.line))
+    net = build.build(spec, streams.seed_of(judge.seed, "net"))
+    if checkpoint.state() is None:
+        recipe.starts.fill(net, spec, stage.line)
+    labeled = task.labeled.take(judge.learned)
+    batches = task.batches(labeled, None, stage.schedule, judge.seed, execution)
+    trainer = Trainer([net], stage.objective, stage.schedule, batches, judge.steps, judge.seed, execution)
+    conditions.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
+    pace = loop.Pace(CHECKPOINT_EVERY, conditions.stop, conditions.watcher.step)
+    if not loop.fit(trainer, checkpoint, Journal(place / "journal.jsonl"), pace):
+        raise conditions.stop.error()
+    trainer.close()
+
+
+def _docket(task: Task, recipe: CrossFit, conditions: Conditions, panel: list[Judge]) -> Docket:
+    held, learned = task.labeled.take(panel[0].held), task.labeled.take(panel[0].learned)
+    device = conditions.execution.device
+    nets = []
+    for judge in panel:
+        spec = task.net_spec(recipe.config.net_of(judge.stage.line))
+        nets.append(finished_net(_place(task, recipe, judge), spec, "raw").to(device))
+    jury = Jury(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
+    return Docket(jury, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
+
+
+def _truth(view: View, places: Tensor) -> Tensor:
+    assert view.truth is not None
+    return view.truth
+
+
+def seen(labels: Tensor | Ragged, classes: int) -> Tensor:
+    """(C,) bool, the classes that occur in some labels."""
+    if isinstance(labels, Ragged):
+        counts = sum(labels.image(at).flatten().bincount(minlength=256) for at in range(len(labels)))
+        return torch.as_tensor(counts)[:classes] > 0  # 255, the last, stands for no label
+    return labels.bincount(minlength=classes) > 0
+
+
+def _place(task: Task, recipe: CrossFit, judge: Judge) -> Path:
+    """A folder named by all that decides a net, so that a net of other labels or options is never taken for it."""
+    content: dict[str, Any] = {
+        "stage": asdict(judge.stage) | {"objective": repr(judge.stage.objective)},
+        "labeled": task.labeled.take(judge.learned).fingerprint,
+        "data": asdict(recipe.config.data),
+        "net": asdict(task.net_spec(recipe.config.net_of(judge.stage.line))),
+        "start": recipe.starts.digests[judge.stage.line],
+        "seed": judge.seed,
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return recipe.work / f"fold-{judge.fold}-net-{judge.number}-{digest[:12]}"
+
+
+def _done(place: Path) -> int:
+    state = Checkpoint(place).state()
+    return 0 if state is None else int(state["step"])

@@ -1,0 +1,172 @@
+"""The gallery of an audit: one page of pictures, each with what is wrong with it or why it should be labeled."""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from dmt import samples
+from dmt.label_next import Candidate
+from dmt.pages import document, html
+from dmt.pages.html import Child, Safe, tag
+from dmt.plates import Plate
+from dmt.suspects import Suspect
+
+LONGEST = 128
+"""Pixels of the longer side of a thumbnail: 300 images with four pictures each stay below 5 MB."""
+
+LEVELS = 16
+
+Look = Callable[[int], np.ndarray]
+"""Position -> the image."""
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A list of the gallery with its pictures.
+
+    Attributes:
+        look: gives the image at a position.
+        plates: of pixels, by position.
+        nets: names of the nets that judged.
+    """
+
+    look: Look
+    plates: Mapping[int, Plate]
+    nets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names and, of pixels, colors of the classes."""
+
+    classes: tuple[str, ...]
+    palette: tuple[tuple[int, int, int], ...]
+
+    def __getitem__(self, label: int) -> str:
+        return self.classes[label] if label >= 0 else "–"
+
+
+def page(title: str, subtitle: str, *sections: Child) -> bytes:
+    """The file."""
+    return document.document(title, *sections, subtitle=subtitle).encode()
+
+
+def suspects(title: str, note: str, found: Sequence[Suspect], wall: Wall, names: Names) -> Safe:
+    """Labels that are probably wrong."""
+    cards = [_suspect(each, wall, names) for each in found]
+    return _section(title, note, cards, names)
+
+
+def candidates(title: str, note: str, found: Sequence[Candidate], wall: Wall, names: Names) -> Safe:
+    """Images worth a label."""
+    cards = [_candidate(number, each, wall, names) for number, each in enumerate(found, start=1)]
+    return _section(title, note, cards, names)
+
+
+def missing(title: str, why: str) -> Safe:
+    """A list that could not be made."""
+    return document.section(title, note=why)
+
+
+def _section(title: str, note: str, cards: Sequence[Safe], names: Names) -> Safe:
+    body = tag("div", *cards, class_="stack") if names.palette else html.cards(*cards)
+    return document.section(title, _legend(names) if names.palette and cards else None, body, note=note)
+
+
+def _suspect(each: Suspect, wall: Wall, names: Names) -> Safe:
+    told = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(wall.nets, each.nets, strict=True)]
+    share = f", {each.share:.1%} of its labeled pixels" if each.position in wall.plates else ""
+    change = tag("p", tag("b", names[each.given], " → ", names[each.suggested]), share)
+    source = [f"learned by {each.source}"] if each.source else []
+    alt = f"{each.file}: {names[each.given]} or {names[each.suggested]}"
+    return _card(each.position, alt, wall, names, [tag("p", each.file), change, _lines(told + source)])
+
+
+def _candidate(number: int, each: Candidate, wall: Wall, names: Names) -> Safe:
+    pixels = each.position in wall.plates
+    said = [
+        f"{name}: {sure:.0%} sure" if pixels else f"{name}: {names[label]} {sure:.0%}"
+        for name, (label, sure) in zip(wall.nets, each.nets, strict=True)
+    ]
+    doubt = f"doubt {each.doubt:.2f}, of it {each.disagreement:.2f} by disagreement"
+    lines = [tag("p", tag("b", f"{number}. "), each.file), _lines([*said, doubt])]
+    return _card(each.position, f"{each.file}: {names[each.label]}?", wall, names, lines)
+
+
+def _lines(texts: Sequence[str]) -> Safe:
+    return tag("p", *[part for text in texts for part in (text, tag("br"))][:-1])
+
+
+def _card(position: int, alt: str, wall: Wall, names: Names, lines: Sequence[Safe]) -> Safe:
+    plate = wall.plates.get(position)
+    if plate is None:
+        image = wall.look(position)
+        return html.card(_picture(photo(image), alt, image), *lines)
+    panes = [("image", photo(plate.image), plate.image)]
+    if plate.given is not None:
+        panes.append(("given", mask(plate.given, names.palette), plate.given))
+    panes.append(("the nets say", mask(plate.suggested, names.palette), plate.suggested))
+    panes.append(("where they differ" if plate.given is not None else "doubt", heat(plate.heat), plate.heat))
+    figures = [tag("figure", _picture(data, f"{alt} ({title})", plane), title) for title, data, plane in panes]
+    return html.card(*lines, tag("div", *figures, class_="panes"))
+
+
+def _picture(data: bytes, alt: str, plane: np.ndarray) -> Safe:
+    return html.picture(data, alt, loading="lazy", class_="crisp" if max(plane.shape[:2]) <= LONGEST // 2 else None)
+
+
+def _legend(names: Names) -> Safe:
+    entries = []
+    for name, color in zip(names.classes, names.palette, strict=False):
+        square = tag("rect", width=12, height=12, fill=f"#{bytes(color).hex()}")
+        drawn = tag("svg", square, viewBox="0 0 12 12", width=12, height=12, class_="swatch", aria_hidden="true")
+        entries.append(tag("span", drawn, name))
+    return tag("p", *entries, class_="legend")
+
+
+def photo(image: np.ndarray) -> bytes:
+    """A thumbnail of (H, W, 3) or (H, W)."""
+    whole = Image.fromarray(image)
+    if max(whole.size) <= LONGEST // 2:
+        return _bytes(whole, "PNG")
+    whole.thumbnail((LONGEST, LONGEST))
+    return _bytes(whole.convert("RGB"), "WEBP", quality=75)
+
+
+def mask(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> bytes:
+    """A mask (H, W) in the colors of its classes; pixels are picked, never mixed."""
+    return _bytes(_small(samples.indexed(np.ascontiguousarray(labels), palette), Image.Resampling.NEAREST), "PNG")
+
+
+def heat(values: np.ndarray) -> bytes:
+    """Values (H, W) in [0, 1] from dark to bright."""
+    gray = _small(Image.fromarray((values * 255).round().clip(0, 255).astype(np.uint8)), Image.Resampling.BOX)
+    steps = np.asarray(gray).astype(np.float32) / 255 * (LEVELS - 1)
+    image = Image.fromarray(steps.round().astype(np.uint8))
+    image.putpalette([number for level in range(LEVELS) for number in _flame(level / (LEVELS - 1))])
+    return _bytes(image, "PNG")
+
+
+def _flame(value: float) -> tuple[int, int, int]:
+    """From nearly black over red and orange to pale yellow, ever brighter."""
+    return (
+        round(24 + 231 * min(1.0, 1.6 * value)),
+        round(24 + 216 * value**1.5),
+        round(32 + 150 * max(0.0, value - 0.6)),
+    )
+
+
+def _small(image: Image.Image, by: Image.Resampling) -> Image.Image:
+    scale = LONGEST / max(image.size)
+    if scale >= 1:
+        return image
+    return image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))), by)
+
+
+def _bytes(image: Image.Image, kind: str, **options: int) -> bytes:
+    content = io.BytesIO()
+    image.save(content, kind, **options) if options else image.save(content, kind, optimize=True)
+    return content.getvalue()

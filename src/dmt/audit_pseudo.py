@@ -1,0 +1,64 @@
+"""Pseudo labels that are probably wrong: of the last round, those that the run's last nets contradict.
+
+They do so although one of them, or each of a pair, learned from these labels.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmt import suspects
+from dmt.data import size_groups
+from dmt.data.size_groups import NO_LABEL
+from dmt.folder import Folder
+from dmt.juries import Jury, Tell
+from dmt.results import JobResult
+from dmt.suspects import Docket, Suspect
+from dmt.tasks.base import Task, View
+from dmt.training import labeler
+from dmt.training.pixel_store import PixelStore
+from dmt.training.store import Store
+from dmt.types import IGNORE
+
+
+def dockets(jury: Jury, folder: Folder, job: JobResult) -> list[Docket]:
+    """The labels that the last stages learned from; none if they had no pseudo labels."""
+    found = []
+    for stage in job.stages:
+        place = folder.stage(stage.place)
+        if stage.name in job.results and PixelStore.exists(place):  # the marker of either store
+            labels = _labels(labeler.load(jury.task, place))
+            places = torch.arange(len(jury.task.unlabeled))
+            found.append(Docket(jury, jury.task.unlabeled, labels, places, source=stage.name))
+    return found
+
+
+def examine(task: Task, found: list[Docket], tell: Tell | None = None) -> tuple[list[Suspect], Tensor]:
+    """The suspicious labels, worst first, an image at most once; and the thresholds that a suggestion must reach."""
+    # these nets learned from the labels: that they prefer another class at all says enough, so there is no threshold
+    bars = torch.zeros(len(task.classes))
+    worst: dict[int, Suspect] = {}
+    for docket in found:
+        for each in suspects.find(docket, bars, tell):
+            if each.suspicious and (each.position not in worst or worst[each.position].score < each.score):
+                worst[each.position] = each
+    return suspects.ranked(worst.values()), bars
+
+
+def _labels(store: Store | PixelStore) -> Callable[[View, Tensor], Tensor]:
+    """How to get at stored labels; those that were not kept taught nothing, and are no labels here."""
+    if isinstance(store, Store):
+        kept = store.target.labels.where(store.selected, IGNORE)
+        return lambda view, places: kept[places].to(view.images.device)
+
+    def planes(view: View, places: Tensor) -> Tensor:
+        height, width = view.images.shape[-2:]
+        room = np.full((len(places), height, width), NO_LABEL, np.uint8)
+        for row, place in zip(room, places.tolist(), strict=True):
+            plane = store.labels(place)
+            row[: plane.shape[0], : plane.shape[1]] = plane
+        return size_groups.truth(torch.from_numpy(room).to(view.images.device))
+
+    return planes

@@ -1,0 +1,207 @@
+"""An audit of a run: which labels are probably wrong, and which images to label next. The run itself stays as it is.
+
+```
+runs/a-audit/
+  index.html            the gallery
+  labels.csv            every given label, the most suspicious first
+  pseudo_labels.csv     suspicious pseudo labels of the last round
+  label_next.csv        unlabeled images, the one to label first at the top
+  label_studio.json     the same for Label Studio; label_studio.xml is the labeling interface for it
+  images/               those images, where the data set has no files of its own
+  audit.json            what was audited
+  work/                 the nets that judged the labels: what was stopped goes on, what is repeated is quick
+```
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from dmt import (
+    audit_files,
+    audit_labels,
+    audit_pseudo,
+    environment,
+    files,
+    label_next,
+    presets,
+    progress,
+    results,
+    scoring,
+    starting,
+)
+from dmt.audit_files import Desk, Findings, Judged
+from dmt.audit_labels import Conditions, CrossFit
+from dmt.config import Config
+from dmt.core.execution import Execution
+from dmt.errors import ConfigError, RunError
+from dmt.folder import MANIFEST, Folder
+from dmt.juries import Jury
+from dmt.progress import Watcher
+from dmt.results import JobResult
+from dmt.scoring import Finished
+from dmt.starting import Starts
+from dmt.stopping import Stop
+from dmt.tasks.base import Task
+from dmt.training.checkpoint import finished_net
+
+ABOUT = "audit.json"
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What came out.
+
+    Attributes:
+        folder: where all of it is.
+        findings: the three lists.
+        told: a line on each for people.
+    """
+
+    folder: Path
+    findings: Findings
+    told: tuple[str, ...]
+
+
+def audit(
+    run: str | Path,
+    *,
+    out: str | Path | None = None,
+    data_folder: str | Path | None = None,
+    method: str | None = None,
+    seed: int | None = None,
+    folds: int = 5,
+    count: int = 100,
+    start: Mapping[str, str] | None = None,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+) -> Audited:
+    """Find labels that are probably wrong, and images to label next. Repeating the call goes on where it stopped.
+
+    Args:
+        run: a run folder; nothing in it is changed.
+        out: folder for the findings; by default RUN-audit.
+        data_folder: where the images are; by default as in fit.
+        method, seed: of a run with several, these; by default those that validation prefers.
+        folds: the given labels are judged in so many parts, each by nets trained on the others.
+        count: images in each list of the gallery, and in the list of images to label next.
+        start: what fresh nets start from, line by line, if the run's did not start from random parameters.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        watcher: hears of progress; bars or lines by default.
+    """
+    if folds < 2 or count < 1:
+        raise ConfigError("an audit needs --folds of 2 or more, and a --count of 1 or more")
+    path = Path(run)
+    named = path if path.name not in ("", "..") else path.resolve()
+    place = named.with_name(f"{named.name}-audit") if out is None else Path(out)
+    _require_ours(place)
+    execution = environment.pick_execution(device)
+    job = chosen_job(path, method, seed)
+    # before there is a watcher: reading shows progress of its own
+    case = Finished(path, None if data_folder is None else Path(data_folder), execution.device, _note)
+    task = case.task(job.seed)
+    with watcher or progress.default() as watching:
+        stop = Stop(None)
+        conditions = Conditions(execution.for_net(case.config.net, task.pixels), stop, watching)
+        manifest = Folder(path).manifest()
+        place.mkdir(parents=True, exist_ok=True)
+        with Folder(place).locked(), stop.on_signals(), environment.threads(manifest["threads"]), execution.active():
+            about = {"run": str(path), "method": job.method, "seed": job.seed, "folds": folds, "count": count}
+            files.write_json(place / ABOUT, about | {"images": manifest["images"]})
+            recipe = CrossFit(case.config, _starts(path, case, start), job.seed, folds, place / "work")
+            findings, nets = _examine(Folder(path), job, task, recipe, conditions, count)
+            title = f"{named.name}: {job.method}, seed {job.seed}"
+            own = manifest["data"] in presets.OWN
+            images = Path(data_folder or manifest["folder"]) if own else None
+            audit_files.write(Desk(place, nets, title, count, images), findings)
+    return Audited(place, findings, _told(findings))
+
+
+def _examine(
+    folder: Folder, job: JobResult, task: Task, recipe: CrossFit, conditions: Conditions, count: int
+) -> tuple[Findings, Jury]:
+    """The three lists, and the run's nets that made two of them."""
+    labels = _labels(task, recipe, conditions)
+    nets = jury(folder, job, task, recipe.config, conditions.execution)
+    busy = conditions.watcher.busy
+    dockets = audit_pseudo.dockets(nets, folder, job) if len(task.unlabeled) else []
+    pseudo: Judged | str = f"{job.method} learns from no stored pseudo labels."
+    if dockets:
+        found, bars = audit_pseudo.examine(task, dockets, partial(busy, "judging pseudo labels"))
+        pseudo = Judged(found, dockets, bars, len(task.unlabeled))
+    following = label_next.choose(nets, count, partial(busy, "looking for images to label"))
+    return Findings(labels, pseudo, following or "There are no unlabeled images."), nets
+
+
+def _labels(task: Task, recipe: CrossFit, conditions: Conditions) -> Judged | str:
+    most = len(task.labeled)
+    if most < recipe.folds:
+        return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
+    dockets = audit_labels.train(task, recipe, conditions)
+    found, bars = audit_labels.examine(task, dockets, partial(conditions.watcher.busy, "judging labels"))
+    return Judged(found, dockets, bars, most)
+
+
+def jury(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Jury:
+    """The last nets of a pair, or the last two of a chain."""
+    stages = [stage for stage in job.stages if stage.name in job.results] if len(job.lines) > 1 else job.stages[-2:]
+    nets = []
+    for stage in stages:
+        spec = task.net_spec(config.net_of(stage.name[0]))
+        nets.append(finished_net(folder.stage(stage.place), spec, "raw").to(execution.device))
+    return Jury(task, tuple(nets), tuple(stage.name for stage in stages), execution.device)
+
+
+def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
+    """Of the jobs asked for, the one that validation prefers; one with pseudo labels, if there is any."""
+    if method == "oracle":
+        raise ConfigError("the Oracle learned from the labels of all images; audit another method")
+    chosen = scoring.choose(results.read(Folder(path)), method, seed)
+    jobs = [job for job in chosen if job.finished and job.method != "oracle"]
+    if not jobs:
+        raise RunError(f"nothing to audit in {path} is finished; repeat the fit command to finish it")
+
+    def liked(job: JobResult) -> float:
+        stage, copy = job.shipped()
+        score = stage.score("validation", copy)
+        return float("-inf") if score is None else score
+
+    return max([job for job in jobs if job.stages[-1].labels is not None] or jobs, key=liked)
+
+
+def _starts(path: Path, case: Finished, given: Mapping[str, str] | None) -> Starts:
+    """What the run's nets started from."""
+    recorded = Folder(path).starts()
+    found = starting.find(given or {}, case.config, "random", recorded)
+    for line, known in (recorded or {}).items():
+        if found.digests[line] != known["digest"]:
+            raise ConfigError(
+                f"line {line} of the run started from {known['name']}; give the same: --start {line}=FILE"
+            )
+    return found
+
+
+def _require_ours(place: Path) -> None:
+    """Refuse a place that holds something else, before anything is written there."""
+    if place.is_file():
+        raise RunError(f"{place} is a file; give another --out")
+    if (place / MANIFEST).exists() or (place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())):
+        raise RunError(f"{place} holds other files and no audit; give an empty or new --out")
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _told(findings: Findings) -> tuple[str, ...]:
+    lines = []
+    for what, each in (("given labels", findings.labels), ("pseudo labels of the last round", findings.pseudo)):
+        if isinstance(each, str):
+            lines.append(f"{what}: {each}")
+        else:
+            lines.append(f"probably wrong {what}: {each.counted}")
+    found = findings.following
+    lines.append(found if isinstance(found, str) else f"to label next: {len(found):,} images")
+    return tuple(lines)

@@ -1,0 +1,103 @@
+"""A list of images for Label Studio, with what the nets say as a first annotation to accept or correct.
+
+Images are named by their paths below a folder that Label Studio serves, ``/data/local-files/?d=<path>``.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from PIL import Image
+
+from dmt.core import rle
+from dmt.data.photo_files import shown
+
+SERVED = "/data/local-files/?d="
+
+
+@dataclass(frozen=True)
+class Errand:
+    """An image to label.
+
+    Attributes:
+        path: of its file below the folder that is served.
+        label: the class it would get, where images get labels.
+        mask: (H, W) uint8 the class of each of its pixels, where they do.
+        size: (height, width) of the file, if it is not that of the mask.
+        score: how sure the nets are.
+        why: numbers for people, shown beside the image.
+    """
+
+    path: str
+    label: int | None
+    mask: np.ndarray | None
+    score: float
+    size: tuple[int, int] | None = None
+    why: tuple[tuple[str, str | float], ...] = ()
+
+
+def tasks(found: Iterable[Errand], classes: Sequence[str], version: str) -> str:
+    """The import file."""
+    names = [shown(name) for name in classes]
+    return json.dumps([_task(each, names, version) for each in found], ensure_ascii=False) + "\n"
+
+
+def interface(classes: Sequence[str], palette: Sequence[tuple[int, int, int]], *, pixels: bool) -> str:
+    """The labeling interface that the import file is made for."""
+    kind, item = ("BrushLabels", "Label") if pixels else ("Choices", "Choice")
+    items = []
+    for number, name in enumerate(classes):
+        color = f' background="#{bytes(palette[number]).hex()}"' if number < len(palette) else ""
+        items.append(f"    <{item} value={quoteattr(shown(name))}{color if pixels else ''}/>\n")
+    single = "" if pixels else ' choice="single" showInLine="true"'
+    return (
+        '<View>\n  <Image name="image" value="$image" zoom="true"/>\n'
+        f'  <{kind} name="label" toName="image"{single}>\n{"".join(items)}  </{kind}>\n</View>\n'
+    )
+
+
+def _task(task: Errand, names: Sequence[str], version: str) -> dict[str, Any]:
+    result = _strokes(task, names) if task.label is None else [_choice(names[task.label])]
+    return {
+        "data": {"image": SERVED + quote(task.path), "file": task.path, **dict(task.why)},
+        "predictions": [{"model_version": version, "score": round(task.score, 6), "result": result}],
+    }
+
+
+def _choice(name: str) -> dict[str, Any]:
+    return {"id": "label", "from_name": "label", "to_name": "image", "type": "choices", "value": {"choices": [name]}}
+
+
+def _strokes(task: Errand, names: Sequence[str]) -> list[dict[str, Any]]:
+    """One stroke of the brush for each class that occurs."""
+    assert task.mask is not None
+    height, width = task.size or task.mask.shape
+    mask = np.asarray(Image.fromarray(task.mask).resize((width, height), Image.Resampling.NEAREST))
+    return [
+        {
+            "id": f"class{number}",
+            "from_name": "label",
+            "to_name": "image",
+            "type": "brushlabels",
+            "original_width": width,
+            "original_height": height,
+            "image_rotation": 0,
+            "value": {"format": "rle", "rle": stroke(mask == number), "brushlabels": [names[number]]},
+        }
+        for number in np.unique(mask).tolist()
+    ]
+
+
+def stroke(where: np.ndarray) -> list[int]:
+    """Pixels (H, W) bool as a brush stroke: red, green, blue and opacity of each pixel, 0 or 255, packed."""
+    return list(rle.encode(np.repeat(np.where(where, np.uint8(255), np.uint8(0)).ravel(), 4)))
+
+
+def unstroke(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
+    """The pixels of a brush stroke again, (H, W) bool; also of strokes that came out of Label Studio."""
+    opacity: np.ndarray = rle.decode(bytes(packed)).reshape(*size, 4)[..., 3]
+    return opacity > 0

@@ -1,0 +1,140 @@
+"""HTML as values: whatever is not known to be HTML is escaped, so that a name can never become markup."""
+
+import base64
+import html
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+VOID = frozenset({"br", "col", "hr", "img", "input", "meta"})
+KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"RIFF": "image/webp"}
+ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+UNSHOWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+"""Characters that HTML forbids, and those that turn the direction of the text after them."""
+
+
+class Safe(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "str | float | Iterable[Child] | None"
+Cell: TypeAlias = "Child | tuple[Child, str | float | None]"
+"""What a cell shows or, if it should not be sorted by that, (shown, sort key)."""
+
+
+def text(value: Child) -> Safe:
+    """A child as HTML; None is nothing, several are joined."""
+    if isinstance(value, Safe):
+        return value
+    if value is None:
+        return Safe()
+    if isinstance(value, str | int | float):
+        return Safe(html.escape(UNSHOWN.sub("�", str(value))))
+    return join(value)
+
+
+def join(parts: Iterable[Child]) -> Safe:
+    """One after the other."""
+    return Safe("".join(text(part) for part in parts))
+
+
+def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Safe:
+    """An element. ``class_`` is class, ``data_x`` is data-x; an attribute that is None or False is left out."""
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in VOID:
+        return Safe(f"<{name}{written}>")
+    return Safe(f"<{name}{written}>{join(children)}</{name}>")
+
+
+def _attribute(key: str, value: str | float | bool | None) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    if not ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name == "style":
+        raise ValueError(f"no attribute '{name}': the page's policy forbids scripts and styles within elements")
+    return f" {name}" if value is True else f' {name}="{html.escape(UNSHOWN.sub("�", str(value)))}"'
+
+
+def picture(image: bytes, alt: str, **attributes: str | float | bool | None) -> Safe:
+    """A PNG, JPEG or WebP file within the page."""
+    kind = next((kind for head, kind in KINDS.items() if image.startswith(head)), None)
+    if kind is None:
+        raise ValueError("a picture must be PNG, JPEG or WebP")
+    data = base64.b64encode(image).decode()
+    return tag("img", src=f"data:{kind};base64,{data}", alt=alt, **attributes)
+
+
+def table(
+    columns: Sequence[Child], rows: Iterable[Sequence[Cell]], sortable: bool = True, caption: Child = None
+) -> Safe:
+    """A table that scrolls within itself if it is wide. Numbers, and texts that begin with one, go to the right.
+
+    A sortable one is sorted by a click on a column's name.
+    """
+    body = [tag("tr", *[_cell(cell) for cell in row]) for row in rows]
+    heads = [tag("th", tag("button", name, type="button") if sortable else name, scope="col") for name in columns]
+    inside = tag(
+        "table",
+        None if caption is None else tag("caption", caption),
+        tag("thead", tag("tr", *heads)),
+        tag("tbody", *body),
+        class_="sortable" if sortable else None,
+    )
+    return tag("div", inside, class_="wide", tabindex=0, role="region", aria_label=_plain(caption) or "table")
+
+
+def _cell(cell: Cell) -> Safe:
+    shown, key = cell if isinstance(cell, tuple) and len(cell) == 2 else (cell, None)
+    right = isinstance(shown, int | float) or (not isinstance(shown, Safe) and bool(_NUMBER.match(str(shown))))
+    if isinstance(shown, float):
+        key, shown = shown if key is None else key, f"{shown:.2f}"
+    elif isinstance(shown, int):
+        key, shown = shown if key is None else key, f"{shown:,}"
+    # an empty key goes to the end whichever way a column is sorted
+    sort = None if key is None else "" if key != key else str(key)
+    return tag("td", shown, class_="n" if right else None, data_sort=sort)
+
+
+_NUMBER = re.compile(r"[+−-]?\d|[–]$")
+
+
+def _plain(value: Child) -> str:
+    """Without its elements, for an attribute."""
+    return html.unescape(re.sub(r"<[^>]*>", "", text(value)))
+
+
+def figure(title: Child, *children: Child, note: Child = None, wide: bool = False) -> Safe:
+    """A chart or pictures under a heading, with a line about how to read it."""
+    heading = tag("figcaption", tag("b", title), None if note is None else tag("span", note))
+    return tag("figure", heading, *children, class_="chart across" if wide else "chart")
+
+
+def figures(*children: Child) -> Safe:
+    """Figures side by side, as many as fit."""
+    return tag("div", *children, class_="figures")
+
+
+def legend(entries: Iterable[tuple[str, int] | tuple[str, int, bool]]) -> Safe:
+    """Names beside their colors; a third value says whether the color is faint."""
+    shown = [(name, f"fill{color}{' faint' if any(faint) else ''}") for name, color, *faint in entries]
+    return tag("p", *[tag("span", tag("i", class_=color), name) for name, color in shown], class_="legend")
+
+
+def cards(*children: Child) -> Safe:
+    """Pictures with a few words each, as a gallery; fill it with `card`."""
+    return tag("div", *children, class_="cards")
+
+
+def card(*children: Child, **attributes: str | float | bool | None) -> Safe:
+    return tag("article", *children, class_="card", **attributes)
+
+
+def paragraph(*children: Child, class_: str | None = None) -> Safe:
+    return tag("p", *children, class_=class_)
+
+
+def details(summary: Child, *children: Child, open_: bool = False) -> Safe:
+    """What only some will want to see."""
+    return tag("details", tag("summary", summary), *children, open=open_)

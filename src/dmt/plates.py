@@ -1,0 +1,74 @@
+"""Pictures of a few images whose pixels have labels: the image, the mask in question, what the nets would say, and
+where they differ."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmt.core import disagreement
+from dmt.juries import Images, Jury
+from dmt.suspects import Docket
+
+
+@dataclass(frozen=True)
+class Plate:
+    """One image, its planes all of its own size.
+
+    Attributes:
+        image: (H, W, 3) uint8.
+        suggested: (H, W) uint8, what the nets say.
+        heat: (H, W) float32 in [0, 1], where to look and how much.
+        given: (H, W) uint8, the mask in question, 255 where it has no label; None if there is none.
+    """
+
+    image: np.ndarray
+    suggested: np.ndarray
+    heat: np.ndarray
+    given: np.ndarray | None = None
+
+
+def of_labels(docket: Docket, places: Iterable[int], bars: Tensor) -> dict[int, Plate]:
+    """Plates of labels that were judged, by place. Heat is the margin by which they lose, where they are suspicious."""
+    few = docket.only(places)
+    found = {}
+    for view, probabilities, given in few.look():
+        verdict = few.judge(probabilities, given, bars)
+        planes = (probabilities.mean(0).argmax(1), verdict.margin.where(verdict.suspicious, 0.0), given)
+        suggested, heat, labels = (plane.cpu() for plane in planes)
+        for row, position in enumerate(view.positions.tolist()):
+            image = picture(few.images, position)
+            height, width = image.shape[:2]
+            found[int(few.places[position])] = Plate(
+                image,
+                suggested[row, :height, :width].to(torch.uint8).numpy(),
+                heat[row, :height, :width].numpy(),
+                labels[row, :height, :width].to(torch.uint8).numpy(),  # -1 becomes 255
+            )
+    return found
+
+
+def of_doubt(jury: Jury, images: Images, places: list[int]) -> dict[int, Plate]:
+    """Plates of unlabeled images, by place. Heat is the nets' doubt."""
+    few = images.take(torch.tensor(places, dtype=torch.int64))
+    found = {}
+    for view, probabilities in jury.look(few):
+        suggested, heat = probabilities.mean(0).argmax(1).cpu(), disagreement.doubt(probabilities).cpu()
+        for row, position in enumerate(view.positions.tolist()):
+            image = picture(few, position)
+            height, width = image.shape[:2]
+            plane = suggested[row, :height, :width].to(torch.uint8).numpy()
+            found[places[position]] = Plate(image, plane, heat[row, :height, :width].numpy())
+    return found
+
+
+def picture(images: Images, position: int) -> np.ndarray:
+    """One image of a set, (H, W, 3) uint8, or (H, W) if it is gray."""
+    held = images.images
+    if isinstance(held, Tensor):
+        planes: np.ndarray = held[position].numpy()  # (C, H, W)
+        return planes[0] if len(planes) == 1 else planes.transpose(1, 2, 0)
+    plane: np.ndarray = held.image(position).numpy()
+    return plane

@@ -1,0 +1,194 @@
+"""Class by class: who got better and worse, what is taken for what, and whether the nets know when they are right."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dmt import guard_rules, report_study
+from dmt.core import evidence
+from dmt.core.evidence import Evidence
+from dmt.pages import charts, html
+from dmt.pages.charts import Heat, Series
+from dmt.pages.html import Child, Safe, tag
+from dmt.report_study import Study
+from dmt.results import JobResult
+
+MANY = 30
+"""Above so many classes a confusion matrix is a table of its worst cells."""
+
+CHANCE = 5.0
+"""Percent: how often chance alone would mark any class of a table, not each."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A class before and after, in percent; ``clear`` if chance alone would hardly do it, None if nobody can tell."""
+
+    label: int
+    before: float
+    after: float
+    clear: bool | None
+
+    @property
+    def gain(self) -> float:
+        return self.after - self.before
+
+
+def changes(study: Study, method: str) -> list[Change]:
+    """Of every class that occurs, in the mean over seeds."""
+    pairs = [(job, base) for job in study.of(method) if (base := study.base(job)) is not None and base.finished]
+    if not pairs:
+        return []
+    after = np.mean([report_study.per_class(job) for job, _ in pairs], axis=0)
+    before = np.mean([report_study.per_class(base) for _, base in pairs], axis=0)
+    clear = _clear(pairs)
+    there = [label for label in range(len(after)) if np.isfinite(after[label]) and np.isfinite(before[label])]
+    return [
+        Change(label, float(before[label]), float(after[label]), None if clear is None else bool(clear[label]))
+        for label in there
+    ]
+
+
+def _clear(pairs: Sequence[tuple[JobResult, JobResult]]) -> np.ndarray | None:
+    """(C,) whether nearly all draws of the images agree on the sign; None without evidence of every net."""
+    after = [each for job, _ in pairs for each in _evidence(job)]
+    before = [each for _, base in pairs for each in _evidence(base)]
+    known = [each for each in (*after, *before) if each is not None]
+    if len(known) < len(after) + len(before) or len({each.images for each in known}) != 1 or not known[0].images:
+        return None
+    times = evidence.draws(known[0].images)
+    drawn = [
+        np.mean([each.class_scores(times) for each in nets], 0) for nets in (known[: len(after)], known[len(after) :])
+    ]
+    change = np.nan_to_num(drawn[0] - drawn[1])  # (draws, C); a class that a draw lacks has no score there
+    tail = CHANCE / change.shape[1]
+    low, high = np.percentile(change, [tail, 100.0 - tail], axis=0)
+    return np.asarray((low > 0) | (high < 0))
+
+
+def _evidence(job: JobResult) -> list[Evidence | None]:
+    return [stage.evidence(stage.shown, copy) for stage, copy in report_study.nets(job)]
+
+
+def table(study: Study, method: str) -> Safe:
+    """Baseline against the method, class by class."""
+    found = changes(study, method)
+    if not found:
+        return html.paragraph("There is nothing to compare the classes with yet.", class_="note")
+    name, what = report_study.title(method), "IoU" if study.pixels else "recall"
+    rows = [
+        (
+            html.text(study.classes[change.label]),  # a name, even if it is a number
+            change.before,
+            change.after,
+            (f"{change.gain:+.2f}".replace("-", "−"), change.gain),
+            _word(change),
+        )
+        for change in found
+    ]
+    columns = ("class", "Baseline, %", f"{name}, %", "change", "verdict")
+    shown = len(columns) - (found[0].clear is None)
+    return html.table(
+        columns[:shown],
+        [row[:shown] for row in rows],
+        caption=f"{what} of each class on the {study.split} images, mean over seeds",
+    )
+
+
+def _word(change: Change) -> Child:
+    if change.clear is None or abs(change.gain) < 0.005:
+        return ""
+    if not change.clear:
+        return "within chance"
+    if abs(change.gain) < guard_rules.WORSE:
+        return "hardly changed"
+    return tag("span", "better", class_="good") if change.gain > 0 else tag("span", "worse", class_="bad")
+
+
+def caveat(study: Study, method: str) -> str:
+    """How the words in the table came about."""
+    found = changes(study, method)
+    if found and found[0].clear is None:
+        return (
+            "What the nets said of every image was not kept, or not of the same images: nobody can say which of these "
+            "changes are chance."
+        )
+    return "Better and worse: nearly all draws of the same images agree on it. Within chance: they do not."
+
+
+def confusion(study: Study, method: str) -> Safe:
+    """Of the shipped nets, added over seeds."""
+    matrix = _matrix(study, method)
+    if matrix is None:
+        return html.paragraph("No finished net to look at yet.", class_="note")
+    name = report_study.title(method)
+    names = study.classes[: len(matrix)]
+    if len(matrix) > MANY:
+        return html.figure(f"What {name} confuses most", _pairs(matrix, names))
+    drawn = charts.heat(f"confusion matrix of {name}", Heat(names, matrix.astype(int).tolist()))
+    note = f"Each row is 100 % of a class of the {study.split} images, added over seeds; orange is wrong."
+    return html.figure(f"What {name} takes for what", drawn, note=note)
+
+
+def _matrix(study: Study, method: str) -> np.ndarray | None:
+    found = []
+    for job in study.of(method):
+        stage, copy = job.shipped()
+        if copy in report_study.shown_scores(stage):
+            found.append(np.array(report_study.shown_scores(stage)[copy]["confusion"], dtype=np.float64))
+    return np.sum(found, axis=0) if found else None
+
+
+def _pairs(matrix: np.ndarray, names: Sequence[str]) -> Safe:
+    """The worst cells, as a table."""
+    share = matrix / np.maximum(matrix.sum(1, keepdims=True), 1.0)
+    np.fill_diagonal(share, 0.0)
+    order = np.argsort(-share, axis=None)[:20]
+    cells = [divmod(int(cell), len(matrix)) for cell in order if share.flat[cell] > 0]
+    rows = [
+        (
+            html.text(names[row]),
+            html.text(names[column]),
+            int(matrix[row, column]),
+            (f"{share[row, column]:.1%}", float(share[row, column])),
+        )
+        for row, column in cells
+    ]
+    return html.table(("truth", "said", "times", "of the class"), rows)
+
+
+def calibration(study: Study, methods: Sequence[str]) -> Safe:
+    """Confidence against accuracy of the shipped nets."""
+    series = [found for method in methods if (found := _reliability(study, method)) is not None]
+    heading = "Is it as sure as it is right?"
+    if not series:
+        why = "These nets were trained before calibration was measured; train them again, or dmt score them, to know."
+        return html.figure(heading, html.paragraph(why, class_="note"))
+    note = "Above the dashed line a net is too modest, below it too sure. Larger dots are more " + (
+        "pixels." if study.pixels else "images."
+    )
+    drawn = charts.reliability("accuracy against confidence", [line for line, _ in series])
+    gaps = ", ".join(f"{line.name} {error:.1f}" for line, error in series)
+    return html.figure(heading, drawn, note=[note, " Mean gap, points: ", gaps, "."])
+
+
+def _reliability(study: Study, method: str) -> tuple[Series, float] | None:
+    bins, errors = [], []
+    for job in study.of(method):
+        stage, copy = job.shipped()
+        found = report_study.shown_scores(stage).get(copy, {})
+        if "calibration" in found:
+            bins.append([[float(number or 0.0) for number in row] for row in found["calibration"]])
+            errors.append(found["calibration_error"])
+    if not bins:
+        return None
+    rows = np.array(bins)  # (seeds, 10, 3): sites, mean confidence, accuracy
+    counts = rows[..., 0].sum(0)
+    used = counts > 0
+    means = (rows[..., 1:] * rows[..., :1]).sum(0)[used] / counts[used, None]
+    sizes = [2.0 + 6.0 * math.sqrt(count / counts.sum()) for count in counts[used]]
+    points = [(float(sure), float(right)) for sure, right in means]
+    line = Series(report_study.title(method), points, color=report_study.color(method), sizes=sizes)
+    return line, float(np.mean([error for error in errors if error is not None] or [math.nan]))

@@ -1,0 +1,193 @@
+"""Pseudo labels: how wrong they were, what the weights left of that, whom they covered, where nets disagreed."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmt import report_study
+from dmt.pages import charts, html
+from dmt.pages.axes import Axes
+from dmt.pages.charts import Series
+from dmt.pages.html import Safe
+from dmt.report_study import Spread, Study
+from dmt.results import JobResult, StageResult
+
+TOPS = ("20%", "40%", "60%", "80%", "100%")
+CASES = (("negative", "teacher surer than student: counts less", 2), ("positive", "student surer: does not count", 7),
+         ("agree", "agreement", 1))  # fmt: skip
+BINS = 24
+"""Into so many parts the steps of a round are cut, so that rounds of any length can be drawn side by side."""
+
+SHOWN = 30
+"""Classes in a picture of coverage; the least covered if there are more."""
+
+
+def figures(study: Study, method: str) -> Safe:
+    """All that is known of a method's pseudo labels."""
+    jobs = study.of(method, finished=False)
+    found = [_tops(study, method, jobs), _errors(method, jobs), _weights(jobs), _cases(jobs), _coverage(study, jobs)]
+    shown = [each for each in found if each is not None]
+    if not shown:
+        return html.paragraph("No round with pseudo labels has begun yet.", class_="note")
+    return html.figures(*shown)
+
+
+def known(study: Study, method: str) -> str:
+    """Why there may be less to see than hoped."""
+    stages = [stage for job in study.of(method) for stage in job.stages if stage.labels is not None]
+    if stages and all(stage.audited("error_kept") is None for stage in stages):
+        return "Nobody knows the truth of these unlabeled images, so the error of their labels cannot be shown."
+    return ""
+
+
+def _stages(jobs: Iterable[JobResult], number: int) -> list[StageResult]:
+    return [stage for job in jobs for stage in job.stages if stage.round == number]
+
+
+def _mean(jobs: Iterable[JobResult], number: int, of: Callable[[StageResult], float | None]) -> Spread:
+    """Over seeds; of a pair first over both nets."""
+    per_job = (report_study.spread(map(of, _stages([job], number))) for job in jobs)
+    return report_study.spread(each.mean for each in per_job)
+
+
+def _numbers(jobs: Sequence[JobResult]) -> list[int]:
+    return sorted({stage.round for job in jobs for stage in job.stages if stage.labels is not None})
+
+
+def _top(stage: StageResult, key: str, top: str) -> float | None:
+    audit: dict[str, Any] | None = None if stage.outcome is None else stage.outcome["audit"]
+    value = (audit or {}).get(key, {}).get(top)
+    return None if value is None else float(value)
+
+
+def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
+    """Fig. 1: error of the surest 20…100 % of the last round's labels, and what the weights leave of it."""
+    for number in reversed(_numbers(jobs)):
+        kinds = [("error_top", "as labeled", 0), ("error_top_weighted", "as weighted", 1)]
+        series = []
+        for key, name, color in kinds:
+            found = [_mean(jobs, number, lambda stage, key=key, top=top: _top(stage, key, top)) for top in TOPS]  # type: ignore[misc]
+            if any(each.count for each in found):
+                series.append(Series(name, [(0.0, each.mean) for each in found], color=color))
+        if series:
+            break
+    else:
+        return None
+    highest = max(y for each in series for _, y in each.points if math.isfinite(y))
+    frame = Axes((0, 1), (0.0, max(highest * 1.1, 0.5)), "surest labels", "wrong, %")
+    drawn = charts.bars("error of pseudo labels by confidence", frame, [top.replace("%", " %") for top in TOPS],
+                        series, " %")  # fmt: skip
+    note = f"Labels of all unlabeled images that round {number} learned from, surest first"
+    if len(series) > 1:
+        note += "; as weighted: each counted as its student counts it in the end"
+    elif method in ("cl", "cbst"):
+        note += f". {report_study.title(method)} counts every label alike"
+    return html.figure("Wrong pseudo labels, by confidence", html.legend((each.name, each.color) for each in series),
+                       drawn, note=f"{note}.")  # fmt: skip
+
+
+def _errors(method: str, jobs: Sequence[JobResult]) -> Safe | None:
+    """Error of the labels that were kept, round by round."""
+    plain = _by_round("as kept", 0, jobs, lambda stage: stage.audited("error_kept"))
+    weighted = _by_round("as weighted", 1, jobs, lambda stage: stage.audited("error_kept_weighted"))
+    return _rounds_chart("Wrong among the labels it learned from", "wrong, %", [plain, weighted],
+                         "What is kept grows round by round, and with it what is wrong.", " %")  # fmt: skip
+
+
+def _weights(jobs: Sequence[JobResult]) -> Safe | None:
+    right = _by_round("right labels", 3, jobs, lambda stage: stage.audited("weight_right"))
+    wrong = _by_round("wrong labels", 7, jobs, lambda stage: stage.audited("weight_wrong"))
+    note = "How much the finished student counts a kept label, 0 to 1. The wider apart, the better the weights tell."
+    return _rounds_chart("Mean weight of right and wrong labels", "mean weight", [right, wrong], note, "")
+
+
+def _by_round(name: str, color: int, jobs: Sequence[JobResult], of: Callable[[StageResult], float | None]) -> Series:
+    numbers = _numbers(jobs)
+    found = [_mean(jobs, number, of) for number in numbers]
+    points = [(float(number), each.mean) for number, each in zip(numbers, found, strict=True)]
+    return Series(name, points, [each.deviation for each in found], color)
+
+
+def _rounds_chart(heading: str, unit: str, series: Sequence[Series], note: str, suffix: str) -> Safe | None:
+    there = [line for line in series if any(math.isfinite(y) for _, y in line.points)]
+    if not there:
+        return None
+    numbers = [x for x, _ in there[0].points]
+    highest = max(y for line in there for _, y in line.points if math.isfinite(y))
+    highest += max((around for line in there for around in line.spread if math.isfinite(around)), default=0.0)
+    frame = Axes((numbers[0] - 0.15, max(numbers[-1], numbers[0] + 1) + 0.15), (0.0, highest * 1.1 or 1.0), "round",
+                 unit, x_ticks=[(number, f"{number:g}") for number in numbers])  # fmt: skip
+    return html.figure(heading, charts.lines(heading, frame, there, unit=suffix), note=note)
+
+
+def _cases(jobs: Sequence[JobResult]) -> Safe | None:
+    """The three cases of Eq. 6 over the steps of all rounds."""
+    numbers = _numbers(jobs)
+    rows = {number: _binned(_stages(jobs, number)) for number in numbers}
+    there = [number for number in numbers if np.isfinite(rows[number]).any()]
+    if not there:
+        return None
+    layers = []
+    for column, (case, name, color) in enumerate(CASES):
+        points = [
+            (number - 0.5 + (part + 0.5) / BINS, 100.0 * float(rows[number][part, column]))
+            for number in there
+            for part in range(BINS)
+            if np.isfinite(rows[number][part, column])
+        ]
+        layers.append(Series(name, points, color=color, faint=case == "agree"))
+    apart = max(y + more for (_, y), (_, more) in zip(layers[0].points, layers[1].points, strict=True))
+    top = min(100.0, max(10.0, 1.4 * apart))  # what is above agrees
+    frame = Axes((there[0] - 0.5, there[-1] + 0.5), (0, top), "round, its steps from left to right", "labels, %",
+                 x_ticks=[(number, f"{number}") for number in there])  # fmt: skip
+    drawn = charts.areas("the three cases of Eq. 6 over time", frame, layers)
+    note = "The three cases of Eq. 6 among the labels of each step."
+    if all(stage.outline.get("start") is None for job in jobs for stage in job.stages):
+        note += " A fresh student knows nothing at first, and disagrees."
+    names = [(name, color, case == "agree") for case, name, color in CASES]
+    return html.figure("Where teacher and student disagree", html.legend(names),
+                       drawn, note=note)  # fmt: skip
+
+
+def _binned(stages: Iterable[StageResult]) -> np.ndarray:
+    """(BINS, 3) mean share of each case by progress within the round; NaN where there is none."""
+    sums, counts = np.zeros((BINS, len(CASES))), np.zeros((BINS, 1))
+    for stage in stages:
+        found = [line for line in stage.journal("interval") if line.get("agree") is not None]
+        last = max((line["step"] for line in found), default=1)
+        for line in found:
+            part = min(BINS - 1, int(BINS * (line["step"] - 1) / last))
+            sums[part] += [line[case] for case, _, _ in CASES]
+            counts[part] += 1
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _coverage(study: Study, jobs: Sequence[JobResult]) -> Safe | None:
+    """Of each class and round, the share of its predicted labels that were kept."""
+    numbers = _numbers(jobs)
+    columns = [_kept(_stages(jobs, number)) for number in numbers]
+    there = [(number, column) for number, column in zip(numbers, columns, strict=True) if column is not None]
+    if not there:
+        return None
+    shares = np.stack([column for _, column in there], axis=1)  # (C, rounds)
+    order = np.arange(len(shares)) if len(shares) <= SHOWN else np.argsort(np.nan_to_num(shares).min(1))[:SHOWN]
+    names = [study.classes[label] for label in order]
+    drawn = charts.grid(
+        "kept labels by class and round", names, [f"{number}" for number, _ in there], shares[order].tolist()
+    )
+    note = "Kept of the labels predicted for each class, %, by round. – is a class that was never predicted."
+    if len(shares) > SHOWN:
+        note += f" The {SHOWN} least kept of {len(shares)} classes."
+    return html.figure("Coverage of the classes", drawn, note=note)
+
+
+def _kept(stages: Iterable[StageResult]) -> np.ndarray | None:
+    """(C,) share kept, NaN for a class that was never predicted; None if no stage has labels."""
+    found = [stage.labels["coverage"] for stage in stages if stage.labels is not None]
+    if not found:
+        return None
+    kept = np.sum([each["kept"] for each in found], axis=0, dtype=np.float64)
+    predicted = np.sum([each["predicted"] for each in found], axis=0, dtype=np.float64)
+    return np.where(predicted > 0, kept / np.maximum(predicted, 1), np.nan)

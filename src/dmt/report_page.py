@@ -1,0 +1,155 @@
+"""The report as a page: one file that opens from disk and asks for nothing from anywhere."""
+
+import datetime
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dmt import (
+    files,
+    report_classes,
+    report_costs,
+    report_labels,
+    report_pictures,
+    report_scores,
+    report_study,
+    report_verdict,
+)
+from dmt.errors import RunError
+from dmt.folder import MANIFEST
+from dmt.pages import html
+from dmt.pages.document import document, section
+from dmt.pages.html import Child, Safe, tag
+from dmt.report import Report
+from dmt.report_study import Study
+
+SHOWN = 5
+"""Findings in the open; the others at hand."""
+
+EVERY = 5.0
+"""Seconds between two looks at a run that trains."""
+
+
+def page(paths: Sequence[Path], refresh: int | None = None) -> str:
+    """The report on some runs as the text of an HTML file."""
+    found = report_study.studies(paths)
+    names = ", ".join(dict.fromkeys(study.source for study in found)) or "nothing yet"
+    now = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
+    parts: list[Child] = []
+    if len(found) > 1:
+        parts.append(section("Runs side by side", report_scores.comparison(found), report_scores.by_labels(found)))
+    for number, study in enumerate(found, start=1):
+        parts.append(_study(study, f"s{number}-", several=len(found) > 1))
+    if not found:
+        parts.append(html.paragraph("No method has started yet."))
+    about = f"what came out of {names}; made {now}"
+    return document(f"dmt report: {names}", *parts, subtitle=about, refresh=refresh)
+
+
+def _study(study: Study, prefix: str, several: bool) -> Safe:
+    """All about one study."""
+    head: list[Child] = [tag("h2", study.name) if several else None, _verdict(study), _findings(study)]
+    parts = [(name, title, made) for name, title, made in _sections(study) if made is not None]
+    links = [tag("a", title, href=f"#{prefix}{name}") for name, title, _ in parts]
+    return html.join(
+        [*head, tag("nav", *links), *(section(title, made, id=f"{prefix}{name}") for name, title, made in parts)]
+    )
+
+
+def _sections(study: Study) -> list[tuple[str, str, Child]]:
+    """(anchor, heading, content), the most wanted first."""
+    main = next(iter(study.learners), None)
+    scores = html.figures(report_scores.by_round(study), tag("div", report_scores.table(study)))
+    parts: list[tuple[str, str, Child]] = [
+        ("now", "Still training", report_costs.progress_table(study)),
+        ("scores", "Scores", scores if main else report_scores.table(study)),
+    ]
+    if main is not None:
+        if study.pixels:
+            parts.append(("pictures", "Pictures", report_pictures.sections(study, main)))
+        parts.append(("labels", f"Pseudo labels of {report_study.title(main)}", _labels(study, main)))
+        parts.append(("classes", "Class by class", _classes(study, main)))
+    elif study.of("baseline"):
+        parts.append(("classes", "Class by class", html.figures(
+            report_classes.confusion(study, "baseline"), report_classes.calibration(study, ["baseline"]))))  # fmt: skip
+    parts.append(("cost", "Cost", [report_costs.table(study), html.paragraph(report_costs.NOTE, class_="note")]))
+    parts.append(("origin", "How to repeat it", report_costs.origin(study)))
+    return parts
+
+
+def _verdict(study: Study) -> Safe:
+    lines = [tag("p", report_verdict.sentence(study)), *[tag("p", doubt) for doubt in report_verdict.doubts(study)]]
+    return tag("div", *lines, class_="verdict")
+
+
+def _findings(study: Study) -> Safe | None:
+    """What the guard says."""
+    found = report_verdict.findings(study)
+    if not found:
+        return None
+    lines = [
+        tag("div", tag("b", where), f": {finding.text}. ", tag("span", f"Try {finding.remedy}.", class_="note"),
+            class_="finding")
+        for where, finding in found
+    ]  # fmt: skip
+    if len(lines) > SHOWN:
+        lines = [*lines[:SHOWN], html.details(f"{len(lines) - SHOWN} more", *lines[SHOWN:])]
+    return html.join([tag("h3", "What the guard says"), *lines])
+
+
+def _labels(study: Study, main: str) -> list[Child]:
+    """Those of the main method in the open, those of the others at hand."""
+    why = report_labels.known(study, main)
+    parts: list[Child] = [html.paragraph(why, class_="note") if why else None, report_labels.figures(study, main)]
+    for method in study.learners[1:]:
+        if any(stage.labels for job in study.of(method, finished=False) for stage in job.stages):
+            name = f"Pseudo labels of {report_study.title(method)}"
+            parts.append(html.details(name, report_labels.figures(study, method)))
+    return parts
+
+
+def _classes(study: Study, main: str) -> list[Child]:
+    both = [method for method in ("baseline", main) if study.of(method)]
+    return [
+        html.figures(report_classes.confusion(study, main), report_classes.calibration(study, both)),
+        html.paragraph(report_classes.caveat(study, main), class_="note"),
+        report_classes.table(study, main),
+    ]
+
+
+def write(paths: Sequence[Path], out: Path, refresh: int | None = None) -> int:
+    """Write the report; returns how many bytes it has."""
+    if out.is_dir():
+        raise RunError(f"{out} is a folder; give --out a file, for example {out / 'report.html'}")
+    content = page(paths, refresh).encode()
+    files.write(out, content)
+    return len(content)
+
+
+def watch(paths: Sequence[Path], out: Path, tell: Callable[[str], None], every: float = EVERY) -> None:
+    """Write the report whenever the runs have news, until all that they hold is finished. Ctrl-C ends it before.
+
+    Afterwards it should be written once more: only a page that is watched reads itself again.
+    """
+    seen: object = None
+    while not finished(paths):
+        news = _state(paths)
+        if news != seen:
+            write(paths, out, refresh=max(1, round(every)))
+            if seen is None:
+                tell(f"{out} follows the run; open it in a browser. Ctrl-C ends it")
+            seen = news
+        time.sleep(every)
+
+
+def _state(paths: Sequence[Path]) -> list[tuple[str, int, float]]:
+    """What changes when a run gets on: its manifest and its journals."""
+    found = [file for path in paths for file in (path / MANIFEST, *path.glob("stages/*/journal.jsonl"))]
+    stats = [(str(file), file.stat()) for file in sorted(found)]
+    return [(name, stat.st_size, stat.st_mtime) for name, stat in stats]
+
+
+def finished(paths: Sequence[Path]) -> bool:
+    """Whether nothing is left to train in any of the runs."""
+    jobs = Report.read(paths).jobs
+    return bool(jobs) and all(job.finished for job in jobs)

@@ -1,0 +1,153 @@
+"""Pixels as pictures: what the nets say of a few images, and the pseudo labels they learned from, round by round."""
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from dmt import report_study, samples
+from dmt.pages import html
+from dmt.pages.html import Child, Safe, tag
+from dmt.report_study import Study
+from dmt.results import JobResult
+from dmt.tasks import opening
+
+LONGEST = 256
+"""Pixels of the longer side of a picture in the report."""
+
+ROWS, STRIPS = 8, 3
+"""Images that are compared, and images whose labels are shown round by round."""
+
+NO_LABEL = 255
+
+Pane = tuple[str, Path | None]
+"""What a picture is called, and its file."""
+
+
+def photo(path: Path) -> bytes:
+    """A photo, small enough for a page."""
+    with Image.open(path) as image:
+        small = image.convert("RGB")
+    small.thumbnail((LONGEST, LONGEST))
+    return _bytes(small, "WEBP", quality=82)
+
+
+def plane(path: Path) -> bytes:
+    """A mask in the colors of its file, or a gray map; a mask's pixels are picked, never mixed."""
+    with Image.open(path) as file:
+        image = file.copy()
+    scale = LONGEST / max(image.size)
+    if scale < 1:
+        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+        image = image.resize(size, Image.Resampling.NEAREST if image.mode == "P" else Image.Resampling.BOX)
+    if image.mode == "P":
+        return _bytes(image, "PNG", optimize=True)
+    return _bytes(image.convert("L"), "WEBP", quality=60)
+
+
+def weights(path: Path, labels: Path) -> bytes:
+    """A map of weights in colors from dark (0) to yellow (1); pale, as in its labels, where there is no label."""
+    with Image.open(path) as file, Image.open(labels) as mask:
+        values, kept = np.array(file.convert("L")), np.array(mask) != NO_LABEL
+    image = Image.fromarray(np.where(kept, np.minimum(values, NO_LABEL - 1), NO_LABEL).astype(np.uint8))
+    image.putpalette(_ramp())
+    image.thumbnail((LONGEST, LONGEST), Image.Resampling.NEAREST)
+    return _bytes(image, "PNG", optimize=True)
+
+
+def _ramp() -> list[int]:
+    """768 numbers: dark to yellow in 255 steps, and pale."""
+    stops = np.array([(48, 18, 84), (30, 110, 138), (86, 190, 110), (250, 230, 50)])
+    places = np.linspace(0, 1, NO_LABEL)
+    colors = [np.interp(places, np.linspace(0, 1, len(stops)), stops[:, channel]) for channel in range(3)]
+    return [*np.stack(colors, 1).round().astype(int).flatten().tolist(), *samples.PALE]
+
+
+def _bytes(image: Image.Image, kind: str, **options: int | bool) -> bytes:
+    content = io.BytesIO()
+    image.save(content, kind, **options)
+    return content.getvalue()
+
+
+def sections(study: Study, method: str) -> Safe | None:
+    """Both kinds of pictures of one seed, the first that has any."""
+    for job in sorted(study.of(method, finished=False), key=lambda each: (not each.finished, each.seed)):
+        room = report_study.folder_of(job) / "samples" / f"seed-{job.seed}"
+        names = sorted(path.name.removesuffix("-image.png") for path in room.glob("*-image.png"))
+        if names:
+            parts = [_legend(study), _rows(study, job, room, names), _strips(job, room, names)]
+            return html.join(parts)
+    return None
+
+
+def _legend(study: Study) -> Safe | None:
+    """Colors of the classes. The page's policy allows no style of one's own, so each is a tiny drawing."""
+    if study.config is None:
+        return None
+    palette = opening.palette(study.config.data)
+    entries = []
+    for name, (red, green, blue) in zip(study.classes, palette, strict=False):
+        square = tag("rect", width=12, height=12, fill=f"#{red:02x}{green:02x}{blue:02x}")
+        drawn = tag("svg", square, viewBox="0 0 12 12", width=12, height=12, class_="swatch", aria_hidden="true")
+        entries.append(tag("span", drawn, name))
+    return tag("p", *entries, class_="legend")
+
+
+def _rows(study: Study, job: JobResult, room: Path, names: Sequence[str]) -> Safe:
+    """Fig. 8: image, truth, Baseline, method."""
+    base = study.base(job)
+    said = [("Baseline", base), (report_study.title(job.method), job)]
+    rows = []
+    for name in names[:ROWS]:
+        panes: list[Pane] = [("image", room / f"{name}-image.png"), ("truth", room / f"{name}-truth.png")]
+        panes += [(title, _said(each, name)) for title, each in said]
+        rows.append(_panes(panes, name))
+    note = f"Unlabeled images of seed {job.seed}, which no net saw with a label. The nets' last round, raw."
+    return html.figure("Image, truth, and what the nets say", tag("div", *rows, class_="rows"), note=note, wide=True)
+
+
+def _said(job: JobResult | None, name: str) -> Path | None:
+    """What the net of a job that is shipped, or its last one so far, says of a sample."""
+    if job is None:
+        return None
+    stage = job.shipped()[0] if job.finished else job.stages[0]
+    return stage.path / "samples" / f"{name}-said.png"
+
+
+def _strips(job: JobResult, room: Path, names: Sequence[str]) -> Safe | None:
+    """Fig. 6: labels and dynamic weights of the same images, round by round."""
+    line = job.shipped()[0].name[0] if job.finished else "A"
+    stages = [stage for stage in job.stages if stage.round and stage.name[0] == line]
+    groups: list[Child] = []
+    for name in names[:STRIPS]:
+        for kind, told in (("label", "labels of round"), ("weight", "their weights, round")):
+            panes = [(f"{told} {stage.round}", stage.path / "samples" / f"{name}-{kind}.png") for stage in stages]
+            first: Pane = ("image", room / f"{name}-image.png") if kind == "label" else ("", None)
+            if any(path.is_file() for _, path in panes):
+                groups.append(_panes([first, *panes], name, blank=True))
+    if not groups:
+        return None
+    note = (
+        "Pale pixels have no label in that round. Weights, as the finished student sees it: yellow counts fully, "
+        "dark violet not at all."
+    )
+    return html.figure("Pseudo labels and their weights, round by round", *groups, note=note, wide=True)
+
+
+def _panes(panes: Iterable[Pane], name: str, blank: bool = False) -> Safe:
+    return tag("div", *[_pane(title, path, name, blank) for title, path in panes], class_="panes")
+
+
+def _pane(title: str, path: Path | None, name: str, blank: bool) -> Safe:
+    if path is None or not path.is_file():
+        missing = "" if blank else "not kept by this run"
+        return tag("figure", tag("p", missing), tag("span", title))
+    labels = path.with_name(path.name.replace("-weight.png", "-label.png"))
+    if path.name.endswith("-weight.png") and labels.is_file():
+        content = weights(path, labels)
+    else:
+        content = photo(path) if title == "image" else plane(path)
+    shown = html.picture(content, f"{title} of {name}", title=name, class_=None if title == "image" else "crisp")
+    return tag("figure", shown, tag("span", title))

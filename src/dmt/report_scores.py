@@ -1,0 +1,155 @@
+"""Scores: round by round, method by method, run by run, and against the number of labels."""
+
+import math
+from collections.abc import Sequence
+
+from dmt import presets, report_study, report_verdict
+from dmt.pages import axes, charts, html
+from dmt.pages.axes import Axes
+from dmt.pages.charts import Level, Series
+from dmt.pages.html import Cell, Safe
+from dmt.report_study import Study
+
+
+def table(study: Study) -> Safe:
+    """One row for each method."""
+    columns = ["method", "seeds", f"{study.measure}, %", "gain"]
+    paper = published(study)
+    rows = [_row(study, method) + ([_paper(paper, method)] if paper else []) for method in study.methods]
+    caption = f"On the {study.split} images, mean ± standard deviation over seeds; gain: over Baseline, same seeds."
+    return html.table([*columns, "paper, %"] if paper else columns, rows, caption=caption)
+
+
+def _row(study: Study, method: str) -> list[Cell]:
+    done, all_ = study.of(method), study.of(method, finished=False)
+    seeds = f"{len(done)}" if len(done) == len(all_) else f"{len(done)} of {len(all_)}"
+    found = report_study.spread(report_study.score(job) for job in done)
+    plus = report_verdict.gain(study, method).signed_cell
+    return [report_study.title(method), (seeds, len(done)), found.cell, plus]
+
+
+def published(study: Study) -> dict[str, float]:
+    """The paper's numbers, if this is what it did: under changed options they would compare different things."""
+    return presets.PRESETS[study.data].paper if study.data in presets.PRESETS and not study.changes else {}
+
+
+def _paper(paper: dict[str, float], method: str) -> Cell:
+    return paper.get(method, ("–", math.nan))
+
+
+def by_round(study: Study) -> Safe:
+    """Score per round with its spread over seeds, as Fig. 9; methods without rounds are levels to compare with."""
+    series, levels = [], []
+    for method in study.methods:
+        line = _line(study, method)
+        if line is not None:
+            series.append(line)
+        elif (found := _last(study, method)) is not None:
+            levels.append(Level(f"{report_study.title(method)} {found:.1f}", found, report_study.color(method)))
+    paper = published(study)
+    told = [method for method in study.learners if method in paper][:1]
+    levels += [Level(f"paper's {report_study.title(each)} {paper[each]:.1f}", paper[each], 4) for each in told]
+    if not series:
+        return html.figure("Score per round", html.paragraph("No round is finished yet.", class_="note"))
+    values = [y + around for line in series for (_, y), spread in _around(line) for around in (-spread, spread)]
+    last = max(x for line in series for x, _ in line.points)
+    reach = axes.span([*values, *(level.value for level in levels)], 2.0, (0.0, 100.0))
+    frame = Axes((0, max(last, 1)), reach, "round", f"{study.measure} on {study.split} images, %",
+                 x_ticks=[(number, f"{number:g}") for number in range(int(last) + 1)], height=320)  # fmt: skip
+    pair = any(len(job.lines) > 1 for job in study.jobs)
+    which = "mean of both nets" if pair else "the net that validation prefers, raw or EMA"
+    note = f"{which}; band: ± standard deviation over seeds. Round 0 learns from labels alone."
+    return html.figure("Score per round", charts.lines("score per round", frame, series, levels, " %"), note=note)
+
+
+def _around(line: Series) -> list[tuple[tuple[float, float], float]]:
+    spreads = [0.0 if math.isnan(spread) else spread for spread in line.spread]
+    return list(zip(line.points, spreads, strict=True))
+
+
+def _line(study: Study, method: str) -> Series | None:
+    jobs = study.of(method, finished=False)
+    numbers = report_study.rounds(jobs)
+    if not any(numbers) and not any(stage.round for job in jobs for stage in job.stages):
+        return None
+    found = [report_study.spread(report_study.score(job, number) for job in jobs) for number in numbers]
+    points = [(float(number), each.mean) for number, each in zip(numbers, found, strict=True)]
+    if not points:
+        return None
+    spreads = [each.deviation for each in found]
+    return Series(f"{report_study.title(method)} {points[-1][1]:.1f}", points, spreads, report_study.color(method))
+
+
+def _last(study: Study, method: str) -> float | None:
+    found = report_study.spread(report_study.score(job) for job in study.of(method))
+    return found.mean if found.count else None
+
+
+def comparison(found: Sequence[Study]) -> Safe:
+    """All runs in one table."""
+    rows: list[list[Cell]] = []
+    for study in found:
+        for method in study.methods:
+            jobs = study.of(method)
+            labels = next((study.labels(job) for job in study.of(method, finished=False)), None)
+            score = report_study.spread(report_study.score(job) for job in jobs)
+            plus = report_verdict.gain(study, method).signed_cell
+            options = ", ".join(study.changes) or "as the preset"
+            rows.append(
+                [
+                    html.text(study.name),
+                    report_study.title(method),
+                    ("–", math.nan) if labels is None else labels,
+                    len(jobs),
+                    score.cell,
+                    study.measure,
+                    plus,
+                    options,
+                ]
+            )
+    columns = ("run", "method", "labels", "seeds", "score, %", "is", "gain", "options")
+    return html.table(columns, rows, caption="Click a column's name to sort by it.")
+
+
+def by_labels(found: Sequence[Study]) -> Safe | None:
+    """Score against the number of labels, as Fig. 7, if runs on the same images differ in it."""
+    charts_ = [chart for kin in _kin(found) if (chart := _labels_chart(kin)) is not None]
+    return html.figures(*charts_) if charts_ else None
+
+
+def _kin(found: Sequence[Study]) -> list[list[Study]]:
+    """Studies of the same images under the same options, but for the labels."""
+    groups: dict[tuple[str, ...], list[Study]] = {}
+    for study in found:
+        name = study.name if study.config is None else str(getattr(study.config.data, "dataset", study.name))
+        others = [change for change in study.changes if not change.startswith("labels=")]
+        groups.setdefault((name, *others), []).append(study)
+    return list(groups.values())
+
+
+def _labels_chart(kin: Sequence[Study]) -> Safe | None:
+    places: dict[str, dict[int, list[float]]] = {}
+    for study in kin:
+        for job in study.jobs:
+            count = study.labels(job)
+            if job.finished and count and job.method != "oracle":
+                places.setdefault(job.method, {}).setdefault(count, []).append(report_study.score(job))
+    counts = sorted({count for found in places.values() for count in found})
+    if len(counts) < 2:
+        return None
+    series = []
+    for method, found in places.items():
+        spreads = {count: report_study.spread(values) for count, values in sorted(found.items())}
+        points = [(math.log10(count), each.mean) for count, each in spreads.items()]
+        around = [each.deviation for each in spreads.values()]
+        series.append(Series(report_study.title(method), points, around, report_study.color(method)))
+    ceiling = report_study.spread(report_study.score(job) for study in kin for job in study.of("oracle"))
+    levels = [Level(f"Oracle {ceiling.mean:.1f}", ceiling.mean, report_study.color("oracle"))] if ceiling.count else []
+    values = [y + way for line in series for (_, y), spread in _around(line) for way in (-spread, spread)]
+    values += [level.value for level in levels]
+    ends = (math.log10(counts[0]), math.log10(counts[-1]))
+    frame = Axes(ends, axes.span(values, 2.0, (0.0, 100.0)), "labels", f"{kin[0].measure}, %",
+                 x_ticks=[(math.log10(count), axes.short(count)) for count in counts])  # fmt: skip
+    drawn = charts.lines("score against number of labels", frame, series, levels, " %")
+    return html.figure(f"Score against number of labels, {kin[0].data.split('-')[0]}", drawn,
+                       note="mean ± standard deviation over seeds; labels on a logarithmic scale")  # fmt: skip

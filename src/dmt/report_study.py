@@ -1,0 +1,233 @@
+"""What can be compared with each other: the jobs of one data set, set of options and origin, from one or more runs."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dmt import files, presets, results, scoring
+from dmt.config import Config
+from dmt.errors import DmtError
+from dmt.folder import Folder
+from dmt.methods.catalogue import METHODS
+from dmt.report import Report
+from dmt.results import JobResult, StageResult
+
+COLORS = {
+    "baseline": 0,
+    "dmt": 1,
+    "cl": 2,
+    "oracle": 3,
+    "cbst": 4,
+    "dst": 5,
+    "online": 6,
+    "dmt-naive": 7,
+}
+MAIN = ("dmt", "dmt-flip", "dmt-naive", "dst", "cbst", "cl", "online")
+"""Whose verdict is told if there are several, first the first."""
+
+Net = tuple[StageResult, str]
+"""A stage and which of its nets: raw or ema."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number over seeds. ``deviation`` is NaN for a single one."""
+
+    mean: float
+    deviation: float
+    count: int
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "–"
+        return f"{self.mean:.2f}" if math.isnan(self.deviation) else f"{self.mean:.2f} ± {self.deviation:.2f}"
+
+    @property
+    def signed(self) -> str:
+        return f"+{self}" if self.count and self.mean >= 0 else str(self).replace("-", "−")
+
+    @property
+    def cell(self) -> tuple[str, float]:
+        """For a table, with what to sort by."""
+        return str(self), self.mean
+
+    @property
+    def signed_cell(self) -> tuple[str, float]:
+        return self.signed, self.mean
+
+
+def spread(values: Iterable[float | None]) -> Spread:
+    """Mean and standard deviation of what was measured."""
+    found = [value for value in values if value is not None and math.isfinite(value)]
+    if not found:
+        return Spread(math.nan, math.nan, 0)
+    return Spread(statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else math.nan, len(found))
+
+
+class Study:
+    """Jobs that differ in nothing but method and seed."""
+
+    def __init__(self, name: str, jobs: Sequence[JobResult]) -> None:
+        self.name, self.jobs = name, tuple(jobs)
+        self.data, self.changes = jobs[0].data, jobs[0].changes
+
+    @property
+    def source(self) -> str:
+        """What it is about: the preset or, of own images, the run."""
+        return _name(self.jobs[0])
+
+    @cached_property
+    def folders(self) -> list[Path]:
+        """The runs it comes from."""
+        return list(dict.fromkeys(folder_of(job) for job in self.jobs))
+
+    @cached_property
+    def config(self) -> Config | None:
+        """None for a preset that is not known here."""
+        try:
+            return scoring.configuration_of(Folder(self.folders[0]))
+        except DmtError:
+            return None
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """Their names, or numbers where nobody knows them."""
+        return list(self.jobs[0].classes) or [str(number) for number in range(256)]
+
+    @property
+    def pixels(self) -> bool:
+        return any(
+            "mean_iou" in score for job in self.jobs for stage in job.stages for score in shown_scores(stage).values()
+        )
+
+    @property
+    def measure(self) -> str:
+        return "mean IoU" if self.pixels else "accuracy"
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """In the order of the catalogue's table: what the others are compared with comes first."""
+        there = {job.method for job in self.jobs}
+        known = [method for method in METHODS if method in there]
+        return sorted(known, key=lambda method: {"baseline": -1, "oracle": 1}.get(method, 0))
+
+    @property
+    def learners(self) -> list[str]:
+        """Methods that learn from unlabeled images, the main one first."""
+        return [method for method in MAIN if method in self.methods]
+
+    def of(self, method: str, finished: bool = True) -> list[JobResult]:
+        return [job for job in self.jobs if job.method == method and (job.finished or not finished)]
+
+    @property
+    def split(self) -> str:
+        """The images whose score counts."""
+        shown = {stage.shown for job in self.jobs for stage in job.stages if stage.outcome is not None}
+        return "validation" if shown == {"validation"} else "test"
+
+    def base(self, job: JobResult) -> JobResult | None:
+        """What a job is compared with: the Baseline of its seed or, where none was trained for itself, round 0."""
+        for other in self.of("baseline"):
+            if other.seed == job.seed:
+                return other
+        # with shares of the labels the first nets see fewer than a Baseline does
+        shares = self.config is None or (self.config.recipe.share is not None and len(job.lines) > 1)
+        return None if shares or self.of("baseline", finished=False) else round_zero(job)
+
+    def labels(self, job: JobResult) -> int | None:
+        """How many labels it was given; the Oracle has all."""
+        if job.method == "oracle":
+            return None if self.config is None else self.config.data.sizes.everything
+        path = folder_of(job) / "splits" / f"seed-{job.seed}.json"
+        if path.is_file():
+            try:
+                return len(files.read_json(path)["labeled"])
+            except (DmtError, KeyError, TypeError):
+                return None
+        return None if self.config is None else self.config.data.sizes.labeled
+
+
+def studies(paths: Iterable[Path]) -> list[Study]:
+    """Of some runs, with names that tell them apart."""
+    found = Report.read(paths)
+    groups: dict[tuple[object, ...], list[JobResult]] = {}
+    for job in found.jobs:
+        groups.setdefault((job.data, job.changes, job.origin), []).append(job)
+    names = [_name(jobs[0]) for jobs in groups.values()]
+    result = []
+    for number, (name, jobs) in enumerate(zip(names, groups.values(), strict=True)):
+        again = names.count(name) > 1
+        result.append(Study(f"{name} [{number + 1}]" if again else name, jobs))
+    return result
+
+
+def _name(job: JobResult) -> str:
+    return folder_of(job).name if job.data in presets.OWN else job.data
+
+
+def folder_of(job: JobResult) -> Path:
+    """The run that holds a job."""
+    return job.stages[0].path.parent.parent
+
+
+def title(method: str) -> str:
+    return METHODS[method].title if method in METHODS else method
+
+
+def color(method: str) -> int:
+    return COLORS.get(method, 4)
+
+
+def round_zero(job: JobResult) -> JobResult | None:
+    """A job's first nets as a Baseline, which they are if they learned from all labels."""
+    first = tuple(stage for stage in job.stages if stage.round == 0)
+    if not first or len(first) == len(job.stages):
+        return None
+    return replace(job, method="baseline", stages=first, results=tuple(stage.name for stage in first))
+
+
+def shown_scores(stage: StageResult) -> dict[str, Any]:
+    """By copy of the net, on the images that count."""
+    return {} if stage.outcome is None else stage.outcome["scores"].get(stage.shown, {})
+
+
+def nets(job: JobResult, number: int | None = None) -> list[Net]:
+    """The nets that stand for a job, or for one of its rounds: of a pair both raw ones, else the one to ship."""
+    kept = job.kept()
+    wanted = [
+        stage
+        for stage in job.stages
+        if stage.outcome is not None
+        and shown_scores(stage)
+        and (stage in kept if number is None else stage.round == number)
+    ]
+    if len(job.lines) > 1:
+        return [(stage, "raw") for stage in wanted]
+    candidates = [(stage, copy) for stage in wanted for copy in stage.copies]
+    return [max(candidates, key=lambda each: results.preference(*each))] if candidates else []
+
+
+def score(job: JobResult, number: int | None = None) -> float:
+    """Of a job, or of one of its rounds, in percent; NaN where it was not measured."""
+    return spread(stage.score(stage.shown, copy) for stage, copy in nets(job, number)).mean
+
+
+def rounds(jobs: Iterable[JobResult]) -> list[int]:
+    """The rounds that were measured."""
+    return sorted({stage.round for job in jobs for stage in job.stages if stage.outcome is not None})
+
+
+def per_class(job: JobResult) -> np.ndarray:
+    """(C,) recall of images, IoU of pixels, in percent, in the mean of the nets that stand for a job."""
+    rows = []
+    for stage, copy in nets(job):
+        found = shown_scores(stage)[copy]
+        values = found.get("iou", found["per_class"])
+        rows.append([math.nan if value is None else float(value) for value in values])
+    return np.mean(rows, axis=0) if rows else np.zeros(0)

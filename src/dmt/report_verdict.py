@@ -1,0 +1,67 @@
+"""What came out, in a sentence, with its doubts and with what the guard found."""
+
+import math
+
+from dmt import guard, report_study
+from dmt.guard import Finding
+from dmt.report_study import Spread, Study
+from dmt.results import JobResult
+
+
+def sentence(study: Study) -> str:
+    """The verdict on the main method; on what there is, if nothing is finished or nothing to compare."""
+    method = next((method for method in study.learners if study.of(method)), None)
+    if method is not None:
+        jobs = study.of(method)
+        bases = [base for base in map(study.base, jobs) if base is not None]
+        if bases:
+            return f"{guard.verdict(jobs, bases)}.".replace(" -", " −")
+    done = [method for method in study.methods if study.of(method)]
+    if not done:
+        return "Nothing is finished yet."
+    return " ".join(f"{report_study.title(each)} reaches {_reached(study, each)}." for each in done)
+
+
+def doubts(study: Study) -> list[str]:
+    """What the verdict does not say by itself."""
+    told = []
+    seeds = {len(study.of(method)) for method in study.learners} - {0}
+    if seeds == {1}:
+        told.append("One seed only: another one may differ by more than the images tell. Three say how much.")
+    if study.learners and not study.of("baseline", finished=False) and any(map(study.base, study.jobs)):
+        told.append("Baseline is round 0 of the same run, which learned from the labels alone.")
+    if study.split == "validation" and not study.learners:
+        told.append("There are no test images: the scores are those of the validation images.")
+    waiting = [job for job in study.jobs if not job.finished]
+    if waiting:
+        told.append(f"{len(waiting)} of {len(study.jobs)} trainings are not finished; this is what is known so far.")
+    return told
+
+
+def _reached(study: Study, method: str) -> str:
+    found = report_study.spread(report_study.score(job) for job in study.of(method))
+    seeds = "1 seed" if found.count == 1 else f"{found.count} seeds"
+    return f"{found} % {study.measure} on the {study.split} images ({seeds})"
+
+
+def gain(study: Study, method: str) -> Spread:
+    """Points over the Baselines of the same seeds."""
+    pairs = [(job, study.base(job)) for job in study.of(method)]
+    found = [guard.difference(job, base) for job, base in pairs if base is not None and base is not job]
+    return report_study.spread(value for value in found if math.isfinite(value))
+
+
+def findings(study: Study) -> list[tuple[str, Finding]]:
+    """(where, finding): what the guard says of all jobs, what they have in common once."""
+    found: dict[tuple[str, str], tuple[str, Finding]] = {}
+    for job in study.jobs:
+        base = study.base(job)
+        places = {stage.name: stage.place for stage in job.stages}
+        for finding in guard.findings(job, None if base is job else base):
+            key = (places.get(finding.where, f"{job.method} {job.seed}"), finding.text)
+            found.setdefault(key, (_where(job, finding), finding))
+    return list(found.values())
+
+
+def _where(job: JobResult, finding: Finding) -> str:
+    return f"{report_study.title(job.method)} {finding.where}".rstrip() + f", seed {job.seed}"

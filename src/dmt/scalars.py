@@ -1,0 +1,80 @@
+"""The numbers of runs as TensorBoard reads them, for those who want them there."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from dmt.errors import DmtError, RunError
+from dmt.report import Report
+from dmt.results import JobResult, StageResult
+
+STEPS = ("loss", "pseudo", "labeled", "rate", "gamma", "weight", "agree", "negative", "positive", "images_per_s",
+         "waiting", "peak_memory_mb")  # fmt: skip
+SCORES = ("accuracy", "mean_iou", "fine_grained", "calibration_error")
+
+Scalar = tuple[str, float, int]
+"""Tag, value, step."""
+
+
+class Writer(Protocol):
+    """What is used of TensorBoard's SummaryWriter."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def write(paths: Iterable[Path], folder: Path) -> int:
+    """Scalars of all jobs, each line of nets in a folder of its own; returns how many there are."""
+    places = [
+        (place, job, line) for job in Report.read(paths).jobs for line in job.lines for place in [_place(job, line)]
+    ]
+    for place, _, _ in places:
+        if (folder / place).exists():
+            raise RunError(f"{folder / place} is there already; give --tensorboard another folder")
+    count = 0
+    for place, job, line in places:
+        writer = _writer(folder / place)
+        for tag, value, step in scalars([stage for stage in job.stages if stage.line == line]):
+            writer.add_scalar(tag, value, step)
+            count += 1
+        writer.close()
+    return count
+
+
+def _writer(folder: Path) -> Writer:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise DmtError("TensorBoard is not installed; pip install tensorboard") from None
+    return SummaryWriter(str(folder))
+
+
+def _place(job: JobResult, line: str) -> Path:
+    """The folder of a line of nets; runs under other options are told apart by the identity of their last stage."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", f"{job.data}-{job.method}")
+    kind = job.stages[-1].place.rpartition("-")[2][:6]
+    return Path(f"{safe}-seed-{job.seed}-{kind}") / line
+
+
+def scalars(stages: Iterable[StageResult]) -> Iterator[Scalar]:
+    """Of a line of nets: by step, counted on from round to round, and by round."""
+    before = 0
+    for stage in stages:
+        last = 0
+        for values in stage.journal("interval"):
+            last = values["step"]
+            yield from ((f"steps/{key}", values[key], before + last) for key in STEPS if values.get(key) is not None)
+        before += last
+        if stage.outcome is not None:
+            yield from ((f"rounds/{tag}", value, stage.round) for tag, value in _round(stage.outcome))
+
+
+def _round(outcome: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for split, copies in outcome["scores"].items():
+        for copy, score in copies.items():
+            yield from ((f"{split}/{copy}/{key}", score[key]) for key in SCORES if score.get(key) is not None)
+    for key, value in (outcome["audit"] or {}).items():
+        if isinstance(value, int | float):
+            yield f"labels/{key}", value

@@ -1,0 +1,122 @@
+"""Labels that a jury thinks are wrong: one finding for each image, the most suspicious first."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from dmt.core import confident
+from dmt.core.confident import Summary, Thresholds, Verdict
+from dmt.juries import Images, Jury, Tell
+from dmt.tasks.base import View
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """What a jury thinks of the label of one image, or of its mask.
+
+    Attributes:
+        position: of the image in its set.
+        file: its id.
+        given, suggested: numbers of classes, -1 where nothing is suspicious in a mask. Of masks, the pair that most
+            suspicious pixels have.
+        suspicious: whether the label is probably wrong; of masks, whether any pixel's is.
+        score: how wrong it looks, to rank by: the mean margin.
+        share: of the labeled pixels those that are suspicious; 0 or 1 for an image with one label.
+        nets: what each net gives the given class and the suggested one; of masks, in the mean over their pixels.
+        source: whose label it is, where there are several.
+    """
+
+    position: int
+    file: str
+    given: int
+    suggested: int
+    suspicious: bool
+    score: float
+    share: float
+    nets: tuple[tuple[float, float], ...]
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Docket:
+    """Images whose labels a jury shall judge.
+
+    Attributes:
+        labels: (view, places) -> (n, *S) int64, the labels in question, IGNORE where there is none.
+        places: (N,) positions of the images in the set they come from.
+        known: (C,) bool, the classes that the jury has seen.
+        source: whose labels these are.
+    """
+
+    jury: Jury
+    images: Images
+    labels: Callable[[View, Tensor], Tensor]
+    places: Tensor
+    known: Tensor | None = None
+    source: str = ""
+
+    def look(self, tell: Tell | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
+        """Batch by batch: the images, what the nets say (nets, n, C, *S), and the labels in question (n, *S)."""
+        for view, probabilities in self.jury.look(self.images, tell):
+            yield view, probabilities, self.labels(view, self.places[view.positions])
+
+    def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Verdict:
+        """What the jury thinks in the mean, site by site."""
+        return confident.judge(probabilities.mean(0), given, bars, self.known)
+
+    def only(self, places: Iterable[int]) -> "Docket":
+        """The same for those of its images that are at these places."""
+        wanted = torch.isin(self.places, torch.tensor(list(places), dtype=torch.int64)).nonzero().squeeze(1)
+        return replace(self, images=self.images.take(wanted), places=self.places[wanted])
+
+
+def thresholds(dockets: Iterable[Docket], classes: int, tell: Tell | None = None) -> Tensor:
+    """(C,) what counts as sure of each class, over all dockets."""
+    found = Thresholds(classes)
+    for docket in dockets:
+        for _, probabilities, given in docket.look(tell):
+            found.add(probabilities.mean(0), given)
+    return found.values()
+
+
+def find(docket: Docket, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
+    """A finding for every image."""
+    for view, probabilities, given in docket.look(tell):
+        verdict = docket.judge(probabilities, given, bars)
+        summary = confident.summarize(verdict, given, probabilities.shape[2])
+        spread = torch.stack([_said(each, given, verdict, summary) for each in probabilities], 1).tolist()
+        columns = (summary.given, summary.suggested, summary.share, summary.score)
+        rows = zip(view.positions.tolist(), *(column.tolist() for column in columns), spread, strict=True)
+        for position, first, second, share, score, said in rows:
+            yield Suspect(
+                position=int(docket.places[position]),
+                file=docket.images.ids[position],
+                given=first,
+                suggested=second,
+                suspicious=share > 0,
+                score=score,
+                share=share,
+                nets=tuple((own, other) for own, other in said),
+                source=docket.source,
+            )
+
+
+def ranked(suspects: Iterable[Suspect]) -> list[Suspect]:
+    """The most suspicious first; of equals in the order of their positions."""
+    return sorted(suspects, key=lambda each: (not each.suspicious, -each.score, each.position))
+
+
+def _said(probabilities: Tensor, given: Tensor, verdict: Verdict, summary: Summary) -> Tensor:
+    """(n, 2) what one net gives the given class and the suggested one."""
+    pair = (confident.self_confidence(probabilities, each) for each in (given, verdict.suggested))
+    return torch.stack([_mean(each, summary.sites) for each in pair], 1)
+
+
+def _mean(values: Tensor, sites: Tensor) -> Tensor:
+    """(n,) mean of (n, *S) over the sites that count; 0 where none does."""
+    if values.dim() == 1:
+        return values
+    weights = sites.flatten(1).float()
+    return (values.flatten(1) * weights).sum(1) / weights.sum(1).clamp(min=1)

@@ -1,0 +1,254 @@
+"""Tuning: some settings of one method, each a run of its own, judged on the validation images alone."""
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from dmt import choosing, environment, files, planning, presets, progress, run, starting, tuning_space, tuning_verdict
+from dmt import config as configuration
+from dmt.config import Config
+from dmt.core.evidence import Evidence
+from dmt.errors import ConfigError, DivergenceError, RunError
+from dmt.folder import MANIFEST, Folder
+from dmt.report import JobResult, Report
+from dmt.stopping import Stop, Stopped
+from dmt.training import evidence_files
+from dmt.tuning_frame import INDEX, Frame
+from dmt.tuning_progress import Trials
+from dmt.tuning_result import DEFAULT, Trial, Tuning
+from dmt.tuning_result import plain as plain_trial
+from dmt.tuning_space import Space, Values
+
+SEARCHES = ("grid", "optuna")
+
+
+def tune(
+    data: str | Path,
+    *,
+    out: str | Path,
+    grid: Mapping[str, Any] | None = None,
+    search: str = "grid",
+    trials: int | None = None,
+    method: str = "dmt",
+    seed: int | Iterable[int] = 1,
+    settings: Mapping[str, Any] | None = None,
+    start: str | Mapping[str, str] | None = None,
+    data_folder: str | Path = "data",
+    device: str = "auto",
+    budget: float | None = None,
+    watcher: progress.Watcher | None = None,
+) -> Tuning:
+    """Try settings of a method and say which to use; the default is kept unless another is clearly better.
+
+    Repeating the call goes on where it stopped; it may then have more values, trials or seeds.
+
+    Args:
+        data, method, seed, start, data_folder, device: as in `fit`.
+        out: a folder for all trials; each becomes a run folder in its ``trials/``.
+        grid: option -> values to try, ``{"gamma": [1, 3, 5]}``, or text as in the command; the paper's γ if left out.
+        search: "grid" tries every combination; "optuna" draws so many ``trials``, also from ranges ("0.01..0.3").
+        settings: options that all trials have in common; with them the preset is the default.
+        budget: stop cleanly after so many seconds. It changes no schedule.
+        watcher: hears of progress; bars or lines by default.
+
+    Raises:
+        DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
+    """
+    seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
+    given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
+    config, told = _default(data, settings or {}, device)
+    space = tuning_space.default(config) if not grid else tuning_space.parse(grid)
+    _require_sense(space, config, (method, search, trials))
+    if not seeds:
+        raise ConfigError("nothing to train: give at least one seed")
+    frame = Frame(data, Path(out), method, tuple(seeds), dict(settings or {}), given, str(data_folder), device)
+    with watcher or progress.default() as watching, frame.claimed(config):
+        for line in told:
+            watching.note(line)
+        tuner = _Tuner(frame, config, space, Stop(budget), watching)
+        tuner.search(trials if search == "optuna" else None)
+        return tuner.conclude()
+
+
+def _default(data: str | Path, settings: Mapping[str, Any], device: str) -> tuple[Config, tuple[str, ...]]:
+    """The configuration that is tuned, with lines about how it was chosen; it must have validation images."""
+    own = run.own_folder(data)
+    told: tuple[str, ...] = ()
+    if own is None:
+        config = configuration.override(presets.get(str(data)).config, settings)
+        judges = config.data.validation
+    else:
+        choice = choosing.choose(own, environment.pick_device(device))
+        config = configuration.override(choice.preset.config, settings)
+        told = (*choice.album.notes, *choice.lines)
+        judges = len(choice.album.validation) or planning.album_validation(config)
+    if not judges:
+        where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
+        raise ConfigError(f"there are no validation images to judge settings by; {where}")
+    return config, told
+
+
+def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | None]) -> None:
+    method, search, trials = asked
+    if method == "oracle":
+        raise ConfigError("the Oracle is trained on the validation images too, so nothing can judge it; tune another")
+    if search not in SEARCHES:
+        raise ConfigError(f"--search takes {' or '.join(SEARCHES)}, not '{search}'")
+    if search == "optuna" and (trials is None or trials < 1):
+        raise ConfigError("--search optuna needs the number of trials, e.g. --trials 20")
+    if search == "grid" and trials is not None:
+        raise ConfigError("--trials is for --search optuna; a grid tries all of its values")
+    if search == "optuna":
+        tuning_space.sampler(seed=0)  # it may not be installed
+    tuning_space.require_sense(space, config, method)
+    for values in tuning_space.grid(space) if search == "grid" else ():
+        configuration.override(config, values)
+
+
+class _Tuner:
+    """Trains trials, each once, and judges them."""
+
+    def __init__(self, frame: Frame, config: Config, space: Space, stop: Stop, watcher: progress.Watcher) -> None:
+        self._frame, self._config, self._space, self._stop, self._watcher = frame, config, space, stop, watcher
+        self._known: dict[str, Any] = files.read_json(frame.out / INDEX)
+        self._default: Values = {key: getattr(config.recipe, key) for key in space}
+        self._trials: dict[str, Trial] = {}
+        self._evidence: dict[str, list[Evidence]] = {}
+        self._places: set[str] = set()  # stages that trials so far have trained
+        self._watching = Trials(watcher, 0)
+        self._images: str | None = None  # their fingerprint: only nets on the same images can be compared
+        self._worked = False
+
+    @property
+    def _fine(self) -> bool:
+        return not self._config.data.sizes.pixels
+
+    def search(self, draws: int | None) -> None:
+        """The default, then every point of the grid, or so many as Optuna draws."""
+        points = [] if draws is not None else [each for each in tuning_space.grid(self._space) if each != self._default]
+        self._watching = Trials(self._watcher, 1 + (draws or len(points)))
+        self.score(self._default)
+        for values in points:
+            self.score(values)
+        if draws is not None:
+            tuning_space.optuna(self._space, draws, self.score, self._frame.seeds[0])
+
+    def score(self, values: Values) -> float | None:
+        """The score of a point, trained if it is new; None if it could not be trained."""
+        name = DEFAULT if values == self._default else tuning_space.name(values)
+        if name not in self._trials:
+            folder = self._frame.place(name)
+            self._watching.trial(name)
+            failed = self._failure(name) or self._train(values, folder)
+            self._trials[name] = self._read(Trial(name, values, folder, None, failed=failed))
+            self._remember()
+        return self._trials[name].score
+
+    def _failure(self, name: str) -> str | None:
+        """Why a trial failed in an earlier session; it would fail again."""
+        known: Mapping[str, Any] = next((each for each in self._known["trials"] if each["name"] == name), {})
+        failed: str | None = known.get("failed") if self._known.get("seeds") == list(self._frame.seeds) else None
+        return failed
+
+    def _train(self, values: Values, folder: Path) -> str | None:
+        """Train a trial's run, or what is left of it; returns why that is impossible."""
+        if all(job is not None and job.finished for job in self._jobs(folder)):
+            return None
+        if self._worked and self._stop():
+            self._leave(self._stop.error())
+        self._worked = True
+        frame = self._frame
+        try:
+            run.fit(
+                frame.data,
+                out=folder,
+                method=frame.method,
+                seed=frame.seeds,
+                settings=frame.settings | values,
+                start=frame.start,
+                data_folder=frame.data_folder,
+                device=frame.device,
+                watcher=self._watching,
+                baseline=False,
+                stop=self._stop,
+                donors=[trial.folder for trial in self._trials.values()],
+            )
+        except DivergenceError as error:
+            return str(error)
+        except Stopped as stopped:
+            self._leave(stopped)
+        return None
+
+    def _leave(self, stopped: Stopped) -> None:
+        self._watcher.note(f"{len(self._trials)} trials are finished")
+        raise stopped
+
+    def _jobs(self, folder: Path) -> list[JobResult | None]:
+        """Of each seed, what its run folder says."""
+        if not (folder / MANIFEST).is_file():
+            return [None]
+        jobs = {(job.method, job.seed): job for job in Report.read([folder]).jobs}
+        return [jobs.get((self._frame.method, seed)) for seed in self._frame.seeds]
+
+    def _read(self, trial: Trial) -> Trial:
+        """A trial with its score and cost, from its run folder."""
+        if trial.failed is not None:
+            self._watcher.note(f"{trial.name}: failed, {trial.failed}")
+            return trial
+        self._require_images(trial)
+        jobs = [job for job in self._jobs(trial.folder) if job is not None]
+        stages = {
+            stage.place: stage.outcome["cost"]["seconds"] for job in jobs for stage in job.stages if stage.outcome
+        }
+        new = {place: seconds for place, seconds in stages.items() if place not in self._places}
+        self._places |= set(new)
+        self._evidence[trial.name] = nets = [_said(trial, job) for job in jobs]
+        score = statistics.fmean(net.fine_grained() if self._fine else net.score() for net in nets)
+        self._watcher.note(f"{trial.name}: validation {self._judged_by} {score:.2f}")
+        spent, saved = sum(new.values()), sum(stages.values()) - sum(new.values())
+        return replace(trial, score=score, trained=len(new), shared=len(stages) - len(new), seconds=spent, saved=saved)
+
+    def _require_images(self, trial: Trial) -> None:
+        images = Folder(trial.folder).manifest()["images"]
+        if self._images not in (None, images):
+            raise RunError(f"the images have changed since {self._frame.out} began; give another --out")
+        self._images = images
+
+    @property
+    def _judged_by(self) -> str:
+        return "fine-grained accuracy" if self._fine else "mean IoU"
+
+    def _remember(self) -> None:
+        """Keep every trial, also those of an earlier session that this one has yet to come to."""
+        trials = {trial["name"]: trial for trial in self._known["trials"]}
+        trials |= {name: plain_trial(trial) for name, trial in self._trials.items()}
+        files.write_json(self._frame.out / INDEX, self._head() | {"trials": list(trials.values())})
+
+    def _head(self) -> dict[str, Any]:
+        return self._frame.head(self._config) | {"seeds": list(self._frame.seeds)}
+
+    def conclude(self) -> Tuning:
+        """Compare the trials, and remember what came out."""
+        trials = tuple(self._trials.values())
+        judged = [self._evidence[trial.name] for trial in trials if trial.failed is None]
+        if not judged:
+            raise RunError(f"no trial could be trained, the first because: {trials[0].failed}")
+        default = 0 if trials[0].failed is None else None
+        verdict = tuning_verdict.judge(judged, self._fine, default)
+        frame = self._frame
+        facts = (self._judged_by, judged[0][0].images, len(frame.seeds), frame.settings, frame.command())
+        tuning = Tuning(trials, verdict, *facts)
+        files.write_json(frame.out / INDEX, self._head() | tuning.as_json())
+        return tuning
+
+
+def _said(trial: Trial, job: JobResult) -> Evidence:
+    """What the net that a run ships said of the validation images."""
+    stage, copy = job.shipped()
+    found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", copy)
+    if found is None or not found.images:
+        raise RunError(f"{trial.folder} does not say what its net made of the validation images; delete it, and repeat")
+    return found

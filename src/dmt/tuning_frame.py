@@ -1,0 +1,86 @@
+"""What all trials of a tuning have in common, and the folder that holds them.
+
+```
+runs/tune/
+  tune.json            what is tuned, and every trial with its score
+  trials/default/      run folders as dmt fit makes them; equal stages are linked, not trained again
+  trials/gamma=3/
+```
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dmt import config as configuration
+from dmt import files, run
+from dmt.config import Config
+from dmt.errors import RunError
+from dmt.folder import MANIFEST, Folder, plain
+from dmt.tuning_space import Values
+
+INDEX = "tune.json"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What all trials have in common."""
+
+    data: str | Path
+    out: Path
+    method: str
+    seeds: tuple[int, ...]
+    settings: Values
+    start: dict[str, str]
+    data_folder: str
+    device: str
+
+    def head(self, config: Config) -> dict[str, Any]:
+        """What a tuning is bound to: trials of anything else cannot be compared."""
+        own = run.own_folder(self.data)
+        data = str(self.data) if own is None else str(own.resolve())
+        options = plain(configuration.flat(config))
+        return {"data": data, "method": self.method, "start": self.start, "config": options}
+
+    @contextmanager
+    def claimed(self, config: Config) -> Iterator[None]:
+        """Within, this process alone may write into the folder, and only for one configuration."""
+        index, head = self.out / INDEX, self.head(config)
+        if index.is_file():
+            _require_same(self.out, files.read_json(index), head)
+        else:
+            Folder(self.out).require_ours()
+            if (self.out / MANIFEST).is_file():
+                raise RunError(f"{self.out} is the folder of a run; give another --out")
+            files.write_json(index, head | {"trials": []})
+        with Folder(self.out).locked():
+            yield
+
+    def place(self, name: str) -> Path:
+        """The run folder of a trial: its name without spaces, and not too long for a disk."""
+        short = name.replace(" ", "+")
+        if len(short) > 80:
+            short = f"{short[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+        return self.out / "trials" / short
+
+    def command(self) -> tuple[str, ...]:
+        """Words of ``dmt fit`` that train on the same data."""
+        words = ["dmt", "fit", str(self.data), "--out", f"{self.out}-fit"]
+        words += [] if self.method == "dmt" else ["--method", self.method]
+        words += [word for line, start in self.start.items() for word in ("--start", f"{line}={start}")]
+        return (*words, *([] if self.data_folder == "data" else ["--data", self.data_folder]))
+
+
+def _require_same(out: Path, known: Any, head: dict[str, Any]) -> None:
+    if not isinstance(known, dict) or not {*head, "trials"} <= set(known):
+        raise RunError(f"{out / INDEX} is damaged; give another --out")
+    for key in ("data", "method", "start"):
+        if known[key] != head[key]:
+            raise RunError(f"{out} was tuned with {key} {known[key]}, not {head[key]}; give another --out")
+    for key, value in head["config"].items():
+        if known["config"].get(key) != value:
+            was = known["config"].get(key)
+            raise RunError(f"{out} was tuned with {key}={was}, not {key}={value}; give another --out")

@@ -1,0 +1,45 @@
+"""What a person sees while trials train: one ETA over all of them, and no test score."""
+
+from dmt import progress
+
+WORTH = ("note:", "skipped")
+"""How the notes of a run begin that a tuning passes on. All others are known, or tell test scores."""
+
+
+class Trials(progress.Watcher):
+    """Stands between a watcher and the runs of the trials, which come one after the other."""
+
+    def __init__(self, watcher: progress.Watcher, trials: int) -> None:
+        self._watcher, self._trials = watcher, trials
+        self._number, self._name, self._past = 0, "", 0.0
+        self._total = 0.0  # work of the present trial
+        self._said: set[str] = set()
+
+    def trial(self, name: str) -> None:
+        """The next trial begins."""
+        self._past, self._total = self._past + self._total, 0.0
+        self._number, self._name = self._number + 1, name
+
+    def begin(self, total: float, done: float) -> None:
+        """A trial's run begins. Those to come will be about as much work as is left of this one."""
+        self._total = total
+        coming = max(0, self._trials - self._number) * (total - done)
+        self._watcher.begin(self._past + total + coming, self._past + done)
+
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        """A stage begins."""
+        self._watcher.stage(f"{self._number} of {self._trials} ({self._name}): {title}", steps, done, work)
+
+    def step(self, done: int) -> None:
+        """So many steps of the current stage are done."""
+        self._watcher.step(done)
+
+    def busy(self, title: str, done: int, of: int) -> None:
+        """Something other than steps takes a while."""
+        self._watcher.busy(title, done, of)
+
+    def note(self, text: str) -> None:
+        """A note of a run: passed on once, if it concerns a tuning."""
+        if text.startswith(WORTH) and text not in self._said:
+            self._said.add(text)
+            self._watcher.note(text)

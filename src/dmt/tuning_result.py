@@ -1,0 +1,190 @@
+"""What came out of a tuning: a table, a sentence, and the command to use. Test scores have no place in it."""
+
+import math
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from dmt import config as configuration
+from dmt import progress, tables, tuning_space
+from dmt.core.evidence import Interval
+from dmt.tuning_space import Values
+from dmt.tuning_verdict import COARSE, Verdict
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting, trained with every seed in a run folder of its own.
+
+    Attributes:
+        values: of the options that are tuned.
+        folder: of its run; a finished run like any other.
+        score: in the mean over seeds, on the validation images; None if it could not be trained.
+        trained, shared: stages that were trained for it, and those that an earlier trial had trained.
+        seconds, saved: of training, and those that the shared stages would have taken.
+        failed: why it could not be trained.
+    """
+
+    name: str
+    values: Values
+    folder: Path
+    score: float | None
+    trained: int = 0
+    shared: int = 0
+    seconds: float = 0.0
+    saved: float = 0.0
+    failed: str | None = None
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """All trials, the default first, and what the validation images say of them. ``print`` it for a table.
+
+    Attributes:
+        verdict: on the trials that could be trained, in their order.
+        judged_by: the name of the score.
+        images: for validation, of each seed.
+        seeds: how many.
+        given: settings that all trials have in common.
+        command: words of ``dmt fit`` that train a trial, but for its settings.
+    """
+
+    trials: tuple[Trial, ...]
+    verdict: Verdict
+    judged_by: str
+    images: int
+    seeds: int
+    given: Values
+    command: tuple[str, ...]
+
+    @property
+    def default(self) -> Trial:
+        return self.trials[0]
+
+    @property
+    def judged(self) -> list[Trial]:
+        """Trials that could be trained."""
+        return [trial for trial in self.trials if trial.failed is None]
+
+    @property
+    def best(self) -> Trial:
+        """The highest score, by luck or by merit."""
+        return self.judged[self.verdict.best]
+
+    @property
+    def chosen(self) -> Trial:
+        """The setting to use: the default, unless another is clearly better."""
+        return self.judged[self.verdict.chosen]
+
+    @property
+    def settings(self) -> Values:
+        """What to give ``dmt.fit`` beside the settings that were given here; nothing if the default is kept."""
+        changed = self.chosen.values.items()
+        return {key: value for key, value in changed if value != self.default.values[key]}
+
+    @property
+    def line(self) -> str:
+        """The command that trains with the setting to use."""
+        settings = (self.given | self.settings).items()
+        words = [word for key, value in settings for word in ("--set", f"{key}={configuration.shown(value)}")]
+        return shlex.join([*self.command, *words])
+
+    def __str__(self) -> str:
+        return "\n".join([self.table() + self.words(), f"  {self.line}", *self.cautions(), self.cost()])
+
+    def table(self) -> str:
+        """A row for each trial."""
+        title = (
+            f"{self.judged_by} on {self.images:,} validation images, %, "
+            f"mean over {self.seeds} seed{'s' if self.seeds > 1 else ''}"
+        )
+        columns = ("trial", "score", "over the default", "", "stages trained", "shared", "time")
+        rows = tables.table(title, *columns)
+        standing = iter(range(len(self.judged)))
+        for trial in self.trials:
+            name = f"{DEFAULT}: {tuning_space.name(trial.values)}" if trial is self.default else trial.name
+            cost = (str(trial.trained), str(trial.shared), progress.duration(trial.seconds))
+            if trial.failed is not None:
+                rows.add_row(Text(name), "–", "–", "failed", *cost)
+                continue
+            number = next(standing)
+            over = "" if trial is self.default else _shown(self.verdict.over_default[number])
+            rows.add_row(Text(name), f"{self.verdict.scores[number]:.2f}", over, self._mark(number), *cost)
+        return tables.text(rows)
+
+    def _mark(self, number: int) -> str:
+        if number == self.verdict.best:
+            return "best"
+        return "clearly worse" if self.verdict.over_best[number].high < 0 else "not told from the best"
+
+    def words(self) -> str:
+        """The verdict in a sentence."""
+        if self.default.failed is not None:
+            return (
+                f"the default could not be trained ({self.default.failed}); of the others {self.chosen.name} is best:"
+            )
+        if self.chosen is self.default:
+            return "no setting is clearly better than the default; keep it:"
+        over = self.verdict.over_default[self.verdict.chosen]
+        return f"{self.chosen.name} is clearly better than the default, by {_shown(over)} points; use it:"
+
+    def cautions(self) -> list[str]:
+        """What to keep in mind."""
+        least = self.verdict.least
+        said = (
+            [] if math.isnan(least) else [f"differences below about {least:.1f} points cannot be told from chance here"]
+        )
+        if least > COARSE:
+            said.append(
+                f"note: {self.images:,} validation images are too few to tune on; label more, or keep the default"
+            )
+        if self.seeds == 1:
+            said.append("note: with one seed, luck in training is not in the intervals; add some, e.g. --seeds 1-3")
+        return said
+
+    def cost(self) -> str:
+        """What was trained, and what sharing spared."""
+        trained, shared = sum(each.trained for each in self.trials), sum(each.shared for each in self.trials)
+        spent, saved = sum(each.seconds for each in self.trials), sum(each.saved for each in self.trials)
+        return (
+            f"{trained} stages trained in {progress.duration(spent)}; "
+            f"{shared} shared between trials, which saved {progress.duration(saved)}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``tune.json``."""
+        places = {trial.name: number for number, trial in enumerate(self.judged)}
+
+        def row(trial: Trial) -> dict[str, Any]:
+            number = places.get(trial.name)
+            over = None if number is None or trial is self.default else self.verdict.over_default[number]
+            return plain(trial) | {
+                "over_default": None if over is None or math.isnan(over.value) else asdict(over),
+                "told_from_best": None if number is None else self.verdict.over_best[number].clear,
+            }
+
+        return {
+            "judged_by": self.judged_by,
+            "validation": self.images,
+            "trials": [row(trial) for trial in self.trials],
+            "best": self.best.name,
+            "chosen": self.chosen.name,
+            "settings": self.settings,
+            "use": self.line,
+        }
+
+
+def plain(trial: Trial) -> dict[str, Any]:
+    """A trial for ``tune.json``; its folder by its name alone, so that everything may move."""
+    return asdict(trial) | {"folder": trial.folder.name}
+
+
+def _shown(interval: Interval) -> str:
+    if math.isnan(interval.value):
+        return "–"
+    return f"{interval.value:+.2f} ({interval.low:+.2f} to {interval.high:+.2f})"

@@ -1,0 +1,167 @@
+"""What a tuner may try: values of number-valued options of the recipe, as a grid or drawn by Optuna."""
+
+import importlib
+import itertools
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dmt import config as configuration
+from dmt.config import Config
+from dmt.errors import ConfigError, unknown
+from dmt.methods import catalogue
+from dmt.methods.recipe import Recipe
+
+GAMMAS = {"images": (3.0, 4.0, 5.0, 6.0), "pixels": (1.0, 3.0, 5.0, 7.0, 9.0), "cityscapes": (3.0, 4.0, 5.0, 6.0)}
+"""The paper's grids of γ: of CIFAR-10 for all images, of PASCAL VOC for all pixels but those of Cityscapes."""
+
+Values = dict[str, Any]
+"""One point of the space: option -> value."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """All numbers between two, drawn evenly or, where they span a factor of ten, evenly in their logarithm."""
+
+    low: float
+    high: float
+
+    @property
+    def log(self) -> bool:
+        return self.low > 0 and self.high / self.low >= 10
+
+
+Space = dict[str, tuple[Any, ...] | Range]
+
+
+def tunable() -> dict[str, Any]:
+    """Options of the recipe that are numbers, and ``fractions``; with their types."""
+    hints = typing.get_type_hints(Recipe)
+    return {key: kind for key, kind in hints.items() if key == "fractions" or _number(kind) is not None}
+
+
+def _number(kind: Any) -> type | None:
+    """int or float, also if it may be none."""
+    inner = [each for each in typing.get_args(kind) or (kind,) if each is not types.NoneType]
+    return inner[0] if inner in ([int], [float]) else None
+
+
+def default(config: Config) -> Space:
+    """The paper's grid of γ for the task."""
+    kind = "images" if not config.data.sizes.pixels else config.data.dataset
+    return {"gamma": GAMMAS.get(kind, GAMMAS["pixels"])}
+
+
+def from_pairs(pairs: Sequence[str]) -> dict[str, str]:
+    """``["gamma=1,3"]`` to ``{"gamma": "1,3"}``; the same option twice is more of its values."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, text = (part.strip() for part in pair.partition("="))
+        if not equals or not key or not text:
+            raise ConfigError(f"--grid takes option=value,value,…, not '{pair}'; e.g. --grid gamma=1,3,5")
+        found[key] = f"{found[key]}{'/' if key == 'fractions' else ','}{text}" if key in found else text
+    return found
+
+
+def parse(grid: Mapping[str, Any]) -> Space:
+    """A space from values, or from text as typed: ``1,3,5``, ``0.01..0.3``, or ``0.5,1/1`` for fractions."""
+    kinds = tunable()
+    space: Space = {}
+    for key, given in grid.items():
+        if key not in kinds:
+            raise unknown("option to tune", key, kinds)
+        if isinstance(given, Range) or (isinstance(given, str) and ".." in given):
+            space[key] = given if isinstance(given, Range) else _range(key, given, kinds[key])
+            continue
+        texts = given.split("/" if key == "fractions" else ",") if isinstance(given, str) else given
+        values = [configuration.parse(key, each.strip() if isinstance(each, str) else each, kinds[key])
+                  for each in texts]  # fmt: skip
+        space[key] = tuple(dict.fromkeys(values))
+    return space
+
+
+def _range(key: str, text: str, kind: Any) -> Range:
+    number = _number(kind)
+    if number is None:
+        raise ConfigError(f"{key} has no range; separate its choices by '/', e.g. --grid {key}=0.5,1/0.2,0.6,1")
+    low, high = (configuration.parse(key, end.strip(), number) for end in text.split("..", 1))
+    if not low < high:
+        raise ConfigError(f"a range goes up, such as {key}=0.01..0.3, not {key}={text}")
+    return Range(low, high)
+
+
+def require_sense(space: Space, config: Config, method: str) -> None:
+    """Refuse, before anything is trained, values that no net could take and options that change nothing."""
+    plain = catalogue.plan(method, config.recipe)
+    for key, values in space.items():
+        some = (values.low, values.high) if isinstance(values, Range) else values
+        plans = [catalogue.plan(method, configuration.override(config, {key: value}).recipe) for value in some]
+        if all(plan == plain for plan in plans):
+            raise ConfigError(
+                f"{key}={configuration.shown(some)} changes nothing that {method} trains; give other --grid values"
+            )
+        without = {value is None for value in (config.recipe.mixup, *some)}
+        if key == "mixup" and len(without) > 1 and not config.data.sizes.pixels:
+            raise ConfigError(
+                "nets trained with and without mixup cannot be compared by fine-grained accuracy, since mixup makes "
+                "them less sure; tune each apart, with --set mixup=none or a number, into an --out of its own"
+            )
+
+
+def grid(space: Space) -> Iterator[Values]:
+    """Every combination, the last option fastest."""
+    for key, values in space.items():
+        if isinstance(values, Range):
+            raise ConfigError(f"a grid needs the values of {key}, not a range; or use --search optuna")
+    for point in itertools.product(*space.values()):  # type: ignore[arg-type]
+        yield dict(zip(space, point, strict=True))
+
+
+def sampler(seed: int) -> tuple[Any, Any, Any]:
+    """A study of Optuna, and its words for a trial that went well and one that failed."""
+    try:
+        tool = importlib.import_module("optuna")
+    except ImportError:
+        raise ConfigError(
+            "--search optuna needs Optuna: pip install 'dmt-vision[tune]'; or use --search grid"
+        ) from None
+    tool.logging.set_verbosity(tool.logging.WARNING)
+    drawing = tool.samplers.TPESampler(seed=seed, n_startup_trials=5)
+    states = tool.trial.TrialState
+    return tool.create_study(direction="maximize", sampler=drawing), states.COMPLETE, states.FAIL
+
+
+def optuna(space: Space, trials: int, judge: Callable[[Values], float | None], seed: int) -> None:
+    """So many different points, each drawn knowing how those before were judged.
+
+    Nothing is stored: sampler and judge give the same answers again, so a search that is repeated goes the same way,
+    quickly through what was judged before.
+
+    Args:
+        judge: gives a point's score; None if it could not be trained.
+    """
+    study, complete, fail = sampler(seed)
+    seen: set[str] = set()
+    for _ in range(10 * trials):  # a small space is soon exhausted
+        if len(seen) == trials:
+            return
+        asked = study.ask()
+        values = {key: _drawn(asked, key, choices) for key, choices in space.items()}
+        score = judge(values)
+        seen.add(name(values))
+        study.tell(asked, score, state=fail if score is None else complete)
+
+
+def _drawn(asked: Any, key: str, choices: tuple[Any, ...] | Range) -> Any:
+    if not isinstance(choices, Range):
+        return choices[asked.suggest_categorical(key, list(range(len(choices))))]
+    if _number(tunable()[key]) is int:
+        return asked.suggest_int(key, int(choices.low), int(choices.high), log=choices.log)
+    return float(f"{asked.suggest_float(key, choices.low, choices.high, log=choices.log):.3g}")  # short to type
+
+
+def name(values: Values) -> str:
+    """A point for people, and for the name of its folder."""
+    return " ".join(f"{key}={configuration.shown(value)}" for key, value in values.items())

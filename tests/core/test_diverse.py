@@ -1,0 +1,47 @@
+"""A list of images is worth much, has no copies and is not of one kind."""
+
+import numpy as np
+
+from dmt.core import diverse
+from dmt.core.diverse import Pool
+
+
+def pool(worth: list[float], features: list[list[float]], **changes: np.ndarray) -> Pool:
+    count = len(worth)
+    chance = np.random.default_rng(0)
+    looks = changes.get("looks", chance.random((count, 12)))
+    return Pool(np.array(worth), np.array(features), looks, changes.get("kinds", np.zeros(count, dtype=np.int64)))
+
+
+def test_the_worthiest_comes_first_then_what_is_far_from_it() -> None:
+    found = diverse.choose(pool([0.9, 0.8, 0.5], [[0.0, 0.0], [0.1, 0.0], [1.0, 0.0]]), 3, most=3)
+    assert found == [0, 2, 1]
+
+
+def test_what_is_covered_already_is_not_sought() -> None:
+    some = pool([0.9, 0.5], [[0.0, 0.0], [1.0, 0.0]])
+    assert diverse.choose(some, 1, most=1, covered=np.array([[0.0, 0.1]])) == [1]
+
+
+def test_copies_are_never_chosen_even_if_the_list_stays_short() -> None:
+    chance = np.random.default_rng(1)
+    originals = chance.random((4, 48))
+    noise = chance.normal(0, 1 / 255, (10, 4, 48))  # as compression leaves it
+    looks = np.concatenate([originals, *(originals + each for each in noise)])
+    features = np.tile(chance.random((4, 3)), (11, 1))
+    found = diverse.choose(pool([1.0] * 44, features.tolist(), looks=looks), 20, most=20)
+    assert sorted(each % 4 for each in found) == [0, 1, 2, 3]
+
+
+def test_no_kind_fills_the_list_while_there_are_others() -> None:
+    worth = [1.0] * 10 + [0.01] * 10
+    features = np.random.default_rng(2).random((20, 3)).tolist()
+    kinds = np.repeat([0, 1], 10)
+    found = diverse.choose(pool(worth, features, kinds=kinds), 10, most=6)
+    assert sum(each < 10 for each in found) == 6
+    assert len(set(diverse.choose(pool(worth, features, kinds=kinds), 20, most=6))) == 20  # kinds do not end a list
+
+
+def test_nothing_to_choose_from() -> None:
+    empty = Pool(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
+    assert diverse.choose(empty, 5, most=1) == []

@@ -1,0 +1,313 @@
+"""Tuning as a user meets it: what is trained and what is shared, what is chosen and what is left to chance."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import TINY, TINY_PIXELS
+from tests.data import photo_layout
+from typer.testing import CliRunner
+
+import dmt
+from dmt import cli, files, presets, run, sharing, tuning_space, tuning_verdict
+from dmt.core.evidence import Evidence
+from dmt.data.segment_sets import SegmentSet
+from dmt.errors import ConfigError, RunError
+from dmt.folder import Folder
+from dmt.progress import Silent
+from dmt.stopping import Stopped
+from dmt.tuning_result import Tuning
+
+BRIEF = TINY | {"epochs": 4, "epochs_round": 1, "fractions": "1"}
+
+
+class Watch(Silent):
+    """Keeps the titles of stages that are trained, and what is told."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.notes: list[str] = []
+
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        self.stages.append(title)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def tune(out: Path, *, data: str | Path = "digits", **options: Any) -> tuple[Tuning, Watch]:
+    watch = Watch()
+    options = {"settings": BRIEF, "device": "cpu", "grid": {"gamma": [1.0]}} | options
+    return dmt.tune(data, out=out, watcher=watch, **options), watch
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tuning, Watch]:
+    """γ of 4, which is the default, and of 1."""
+    out = tmp_path_factory.mktemp("tune") / "t"
+    return out, *tune(out, grid={"gamma": "4,1"})
+
+
+def test_the_baseline_is_trained_once(tuned: tuple[Path, Tuning, Watch]) -> None:
+    out, tuning, watch = tuned
+    assert [(trial.name, trial.trained, trial.shared) for trial in tuning.trials] == [
+        ("default", 2, 0),
+        ("gamma=1", 1, 1),
+    ]
+    assert [title.rpartition("DMT ")[2] for title in watch.stages] == ["A0, seed 1", "A1, seed 1", "A1, seed 1"]
+    first, second = (next((out / "trials" / name / "stages").glob("A0-*")) for name in ("default", "gamma=1"))
+    assert first.name == second.name
+    assert (first / "journal.jsonl").read_bytes() == (second / "journal.jsonl").read_bytes()
+    nets = [next(place.glob("step-*/net.safetensors")) for place in (first, second)]
+    assert nets[0].stat().st_ino == nets[1].stat().st_ino  # linked: it takes no room
+    assert tuning.trials[1].saved > 0
+
+
+def test_what_may_be_written_to_is_not_linked(tuned: tuple[Path, Tuning, Watch]) -> None:
+    out, _, _ = tuned
+    journals = {path.stat().st_ino for path in out.glob("trials/*/stages/A0-*/journal.jsonl")}
+    assert len(journals) == 2
+
+
+def test_trials_are_runs_like_any_other(tuned: tuple[Path, Tuning, Watch]) -> None:
+    out, tuning, _ = tuned
+    report = dmt.Report.read([out / "trials" / "default", out / "trials" / "gamma=1"])
+    shipped = [job.shipped()[0].outcome["scores"]["validation"] for job in report.jobs]  # type: ignore[index]
+    assert [max(copy["fine_grained"] for copy in each.values()) for each in shipped] == pytest.approx(
+        [trial.score for trial in tuning.trials], abs=1e-4
+    )
+
+
+def test_no_test_score_is_told(tuned: tuple[Path, Tuning, Watch]) -> None:
+    out, tuning, watch = tuned
+    told = [*watch.notes, str(tuning), (out / "tune.json").read_text()]
+    assert any("validation" in each for each in told)
+    assert not any(re.search(r"\btest\b", each) for each in told)
+
+
+def test_the_result_is_in_words_a_table_and_a_command(tuned: tuple[Path, Tuning, Watch]) -> None:
+    _, tuning, _ = tuned
+    text = str(tuning)
+    assert "fine-grained accuracy on 200 validation images" in text
+    assert "default: gamma=4" in text
+    assert "--set net=resnet8-4" in tuning.line
+    assert "with one seed, luck in training is not in the intervals" in text
+    assert "1 shared between trials" in text
+
+
+def test_the_command_goes_on_without_training_anything(tuned: tuple[Path, Tuning, Watch]) -> None:
+    out, tuning, _ = tuned
+    words = [word for key, value in BRIEF.items() for word in ("--set", f"{key}={value}")]
+    done = CliRunner().invoke(cli.app, ["tune", "digits", "--out", str(out), "--grid", "gamma=1", *words])
+    assert done.exit_code == 0, done.output
+    assert tuning.table() in done.stdout
+    assert f"its run is in {tuning.chosen.folder}" in done.stdout
+
+
+def test_a_broken_default_is_mended(tmp_path: Path) -> None:
+    broken = TINY | {"rate_round": 1e-6, "fractions": "1"}
+    tuning, _ = tune(tmp_path / "t", settings=broken, grid={"rate_round": [1e-6, 2e-6, 0.1]})
+    assert tuning.chosen.name == "rate_round=0.1"
+    assert tuning.settings == {"rate_round": 0.1}
+    assert "--set rate_round=0.1" in tuning.line
+    assert "1e-06" not in tuning.line
+    assert "rate_round=0.1 is clearly better than the default" in str(tuning)
+    assert files.read_json(tmp_path / "t" / "tune.json")["chosen"] == "rate_round=0.1"
+
+
+def said(right: np.ndarray) -> Evidence:
+    """Of two classes; a right image is called so with a probability of 0.9."""
+    image = np.arange(len(right), dtype=np.int32)
+    truth = image % 2
+    labels = np.where(right, truth, 1 - truth).astype(np.int32)
+    return Evidence(image, truth, labels, np.ones_like(image), 0.9 * right.astype(np.float32), 2, False)
+
+
+def test_noise_is_rarely_chosen() -> None:
+    chance = np.random.default_rng(0)
+    chosen = [
+        tuning_verdict.judge([[said(chance.random(200) < 0.8)] for _ in range(5)], fine=True).chosen for _ in range(25)
+    ]
+    assert sum(number != 0 for number in chosen) <= 3  # one in twenty is expected
+
+
+def test_a_difference_is_found_and_what_it_cannot_tell_is_said() -> None:
+    chance = np.random.default_rng(1)
+    hard = chance.random(200)  # the same images are hard for all nets
+    trials = [[said(hard + 0.1 * chance.random(200) < limit)] for limit in (0.75, 0.85, 0.86)]
+    verdict = tuning_verdict.judge(trials, fine=True)
+    assert verdict.chosen == verdict.best == 2
+    assert not verdict.over_best[1].clear
+    assert verdict.over_best[0].high < 0
+    assert 0.5 < verdict.least < 5
+
+
+def test_seeds_that_disagree_are_less_sure_than_seeds_that_agree() -> None:
+    def nets(*shares: float) -> list[Evidence]:
+        return [said(np.arange(200) % 20 < 20 * share) for share in shares]
+
+    agree = tuning_verdict.judge([nets(0.8, 0.8), nets(0.85, 0.85)], fine=True).over_default[1]
+    disagree = tuning_verdict.judge([nets(0.8, 0.8), nets(0.7, 1.0)], fine=True).over_default[1]
+    assert agree.value == pytest.approx(disagree.value)
+    assert agree.clear
+    assert not disagree.clear
+
+
+@pytest.mark.parametrize(
+    ("settings", "grid"),
+    [({}, {"mixup": "none"}), ({}, {"mixup": "0.5,none"}), ({"mixup": "none"}, {"mixup": "0.2..0.8"})],
+)
+def test_mixup_is_not_compared_with_none(settings: dict[str, str], grid: dict[str, str], tmp_path: Path) -> None:
+    search: dict[str, Any] = {"search": "optuna", "trials": 2} if ".." in grid["mixup"] else {}
+    with pytest.raises(ConfigError, match="with and without mixup cannot be compared"):
+        tune(tmp_path / "t", settings=BRIEF | settings, grid=grid, **search)
+    assert not (tmp_path / "t").exists()
+    tuning_space.require_sense({"mixup": (0.5,)}, presets.get("digits").config, "dmt")  # two numbers may
+    tuning_space.require_sense({"mixup": (0.5,)}, presets.get("scenes").config, "dmt")  # mean IoU is not fine-grained
+
+
+def test_a_stopped_tuning_goes_on_and_ends_as_an_unbroken_one(
+    tuned: tuple[Path, Tuning, Watch], tmp_path: Path
+) -> None:
+    with pytest.raises(Stopped, match="repeat the command to go on") as stopped:
+        tune(tmp_path / "t", budget=1e-9)
+    assert stopped.value.code == 3
+    with pytest.raises(Stopped):
+        tune(tmp_path / "t", budget=0.3)
+    tuning, _ = tune(tmp_path / "t")
+    assert [trial.score for trial in tuning.trials] == [trial.score for trial in tuned[1].trials]
+    again, watch = tune(tmp_path / "t")
+    assert watch.stages == []
+    assert str(again) == str(tuning)
+
+
+def test_seeds_and_values_may_be_added(tmp_path: Path) -> None:
+    tune(tmp_path / "t")
+    tuning, watch = tune(tmp_path / "t", seed=[1, 2], grid={"gamma": [1.0, 2.0]})
+    assert len(watch.stages) == (2 + 1) + 2  # seed 2 of what was there, both seeds of what is new
+    assert tuning.seeds == 2
+    assert [trial.shared for trial in tuning.trials] == [0, 2, 2]
+
+
+def test_a_trial_that_diverges_does_not_end_the_others(tmp_path: Path) -> None:
+    grid = {"rate_round": [1e30, 0.05]}
+    tuning, _ = tune(tmp_path / "t", grid=grid)
+    assert [trial.failed is None for trial in tuning.trials] == [True, False, True]
+    assert "failed" in tuning.table()
+    _, watch = tune(tmp_path / "t", grid=grid)
+    assert watch.stages == []
+    mended, _ = tune(tmp_path / "u", settings=BRIEF | {"rate_round": 1e30}, grid={"rate_round": [0.05]})
+    assert mended.chosen.name == "rate_round=0.05"
+    assert "the default could not be trained" in str(mended)
+
+
+def test_optuna_draws_and_repeats_itself(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"search": "optuna", "grid": {"rate_round": "0.01..0.3", "gamma": "1,4"}}
+    first, _ = tune(tmp_path / "t", trials=1, **options)
+    tuning, watch = tune(tmp_path / "t", trials=3, **options)
+    assert tuning.trials[: len(first.trials)] == first.trials
+    assert len(tuning.trials) == 4
+    assert len(watch.stages) == 2
+    assert all(0.01 <= trial.values["rate_round"] <= 0.3 for trial in tuning.trials)
+
+
+def test_optuna_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ConfigError, match=r"pip install 'dmt-vision\[tune\]'"):
+        tune(tmp_path / "t", search="optuna", trials=2)
+    assert not (tmp_path / "t").exists()
+
+
+def test_own_images_are_tuned(tmp_path: Path) -> None:
+    folder = photo_layout.write_classes(tmp_path / "photos", 10, 20, 0)
+    settings = {"net": "resnet8-4", "size": 32, "epochs": 1, "epochs_round": 1, "fractions": "1"}
+    tuning, watch = tune(tmp_path / "t", data=folder, settings=settings, budget=600.0)
+    assert tuning.default.values == {"gamma": 2.0}
+    assert tuning.images == 6
+    assert any("task: images get labels" in note for note in watch.notes)
+    assert tuning.line.startswith(f"dmt fit {folder} --out")
+    assert [trial.shared for trial in tuning.trials] == [0, 2]  # a pair has two first nets
+
+
+def test_pixels_are_judged_by_mean_iou(few_scenes: SegmentSet, tmp_path: Path) -> None:
+    settings = TINY_PIXELS | {"fractions": "1"}
+    tuning, _ = tune(tmp_path / "t", data="scenes", settings=settings, grid={"gamma": [1.0]})
+    assert tuning.judged_by == "mean IoU"
+    assert [trial.shared for trial in tuning.trials] == [0, 2]
+
+
+def test_the_papers_grids_are_the_default() -> None:
+    grids = {name: tuning_space.default(presets.get(name).config)["gamma"] for name in presets.PRESETS}
+    assert grids["cifar10-4k"] == grids["cityscapes-1of8"] == (3, 4, 5, 6)
+    assert grids["voc-1of20"] == grids["scenes"] == (1, 3, 5, 7, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"grid": {"gama": "1"}}, "did you mean 'gamma'"),
+        ({"grid": {"shape": "chain,pair"}}, "unknown option to tune 'shape'"),
+        ({"grid": {"gamma": "1,x"}}, "gamma must be a number"),
+        ({"grid": {"gamma": "-1"}}, "gamma must be at least 0"),
+        ({"grid": {"gamma": "4"}}, "changes nothing that dmt trains"),
+        ({"method": "cl"}, "gamma=1 changes nothing that cl trains"),
+        ({"grid": {"gamma": "1..3"}}, "a grid needs the values"),
+        ({"grid": {"fractions": "0.1..1"}, "search": "optuna", "trials": 1}, "separate its choices"),
+        ({"trials": 3}, "--trials is for --search optuna"),
+        ({"search": "optuna"}, "needs the number of trials"),
+        ({"search": "random"}, "--search takes grid or optuna"),
+        ({"method": "oracle"}, "nothing can judge it"),
+        ({"settings": {"validation": 0}}, "no validation images to judge"),
+    ],
+)
+def test_what_means_nothing_is_refused_in_one_line(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=words) as error:
+        tune(tmp_path / "t", **options)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "t").exists()
+
+
+def test_choices_of_fractions_are_separated_by_a_slash() -> None:
+    given = tuning_space.from_pairs(["fractions=0.2, 0.6,1/0.5,1", "fractions=1", "gamma=1", "gamma=3"])
+    assert tuning_space.parse(given) == {"fractions": ((0.2, 0.6, 1.0), (0.5, 1.0), (1.0,)), "gamma": (1.0, 3.0)}
+    assert len(list(tuning_space.grid(tuning_space.parse(given)))) == 6
+    with pytest.raises(ConfigError, match="--grid takes option=value"):
+        tuning_space.from_pairs(["gamma"])
+
+
+def test_a_folder_holds_one_tuning(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:
+    out, _, _ = tuned
+    with pytest.raises(RunError, match=r"was tuned with rate=0\.1, not rate=0\.2"):
+        tune(out, settings=BRIEF | {"rate": 0.2})
+    with pytest.raises(RunError, match="was tuned with method dmt, not dst"):
+        tune(out, method="dst")
+    with pytest.raises(RunError, match="is the folder of a run"):
+        tune(out / "trials" / "default")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunError, match="holds other files"):
+        tune(tmp_path)
+
+
+def test_only_finished_stages_are_taken(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:
+    out, _, _ = tuned
+    donor = Folder(out / "trials" / "default")
+    places = [stage["place"] for stage in donor.jobs()[0].stages]
+    half = Folder(tmp_path / "half")
+    assert sharing.take(half, places[:1], [donor.path]) == places[:1]
+    (half.stage(places[0]) / "journal.jsonl").write_text("")  # trained, but not scored
+    (half.path / "stages" / ".taking-left").mkdir()
+    new = Folder(tmp_path / "new")
+    assert sharing.take(new, places, [half.path]) == []
+    assert sharing.take(half, places, [donor.path]) == places[1:]  # what began here goes on here
+    assert not list(half.path.rglob(".taking-*"))
+
+
+def test_fit_takes_what_another_run_has(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:
+    out, _, _ = tuned
+    watch = Watch()
+    options: dict[str, Any] = {"settings": BRIEF, "device": "cpu", "watcher": watch}
+    run.fit("digits", out=tmp_path / "r", method="baseline", donors=[out / "trials" / "default"], **options)
+    assert watch.stages == []
