@@ -376,7 +376,7 @@ ELSEWHERE = [
     Case("no folder", lambda root: root.rmdir(), 2, ("there is no folder",)),
     Case("a file", instead, 2, ("is a file; give the folder",)),
     Case("VOC", segment_layout.write_voc, 0, ("PASCAL VOC", "21 classes")),
-    Case("Cityscapes", segment_layout.write_cityscapes, 2, ("is Cityscapes; train on it by: dmt fit cityscapes-1of8",)),
+    Case("Cityscapes", segment_layout.write_cityscapes, 0, ("19 classes", "as Cityscapes")),
 ]  # fmt: skip
 
 CASES = [

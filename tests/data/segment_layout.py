@@ -67,7 +67,7 @@ def write_cityscapes(folder: Path, more: int = 0) -> tuple[dict[str, np.ndarray]
     train = CITY_TRAIN + tuple(f"ulm/ulm_{number:06d}_000019" for number in range(more))
     for part, names in (("train", train), ("val", CITY_VAL)):
         for number, name in enumerate(names):
-            images[name] = random_image(CITY_SIZE, number)
+            images[name] = random_image(CITY_SIZE, number + (50 if part == "val" else 0))
             planes[name] = random_mask(CITY_SIZE, range(34), number)
             save(folder / "leftImg8bit" / part / f"{name}_leftImg8bit.png", images[name])
             save(folder / "gtFine" / part / f"{name}_gtFine_labelIds.png", planes[name])
