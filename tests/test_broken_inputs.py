@@ -100,7 +100,7 @@ def told(text: str, words: tuple[str, ...]) -> bool:
 
 
 def fit(dmt: Command, folder: Path, out: Path) -> tuple[int, str, str]:
-    masks = (folder / "labeled/masks").is_dir() or (folder / "masks").is_dir() or (folder / "VOCdevkit").is_dir()
+    masks = any((folder / name).is_dir() for name in ("labeled/masks", "masks", "VOCdevkit", "gtFine"))
     sizes = "net=fcn-4 crop=32,32 size=64" if masks else "net=resnet8-4 size=16"
     settings = [word for pair in f"{TINY} {sizes}".split() for word in ("--set", pair)]
     return dmt("fit", folder, "--out", out, "--device", "cpu", *settings)
