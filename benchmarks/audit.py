@@ -2,10 +2,13 @@
 
     python -m benchmarks.audit labels digits --labels 100 --seeds 1-5 --out runs/audit
     python -m benchmarks.audit labels cifar10-4k --labels 2000 --net resnet8-16 --set epochs=20 --seeds 1-2 --data DIR
+    python -m benchmarks.audit pseudo digits --labels 50 --seeds 1-5 --out runs/audit
     python -m benchmarks.audit next digits --labels 50 --seeds 1-5 --out runs/audit
 
 ``labels``: a tenth of the given labels is flipped to another class, drawn evenly. Precision and recall of what the
 audit calls suspicious, beside cleanlab's ``find_label_issues`` on the same probabilities (pip install cleanlab).
+
+``pseudo``: precision and recall of the pseudo labels of DMT's last round that the audit calls suspicious.
 
 ``next``: 100 images more get their true labels, once the suggested ones and once others drawn at random; then
 Baseline and DMT are trained afresh on all labels. Results are added to a JSON file and printed.
@@ -21,14 +24,16 @@ import numpy as np
 import torch
 
 import dmt
-from dmt import audit_labels, auditing, environment, files, label_next, presets, progress, starting
+from dmt import audit_labels, audit_pseudo, auditing, environment, files, label_next, presets, progress, starting
 from dmt import config as configuration
 from dmt.audit_labels import Conditions, CrossFit
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.audit import Audit
+from dmt.data.pixel_audit import PixelAudit
 from dmt.data.sets import LabeledSet
 from dmt.folder import Folder
+from dmt.juries import Jury
 from dmt.report import Report
 from dmt.runner import Conditions as RunConditions
 from dmt.runner import Runner
@@ -51,6 +56,9 @@ def main() -> None:
     if options.what == "labels":
         rows = [flipped(config, seed, options) for seed in seeds]
         summary = _found(rows)
+    elif options.what == "pseudo":
+        rows = [pseudo(config, settings, seed, options) for seed in seeds]
+        summary = _found(rows)
     else:
         rows = [grown(config, settings, seed, options) for seed in seeds]
         summary = _gained(rows)
@@ -66,7 +74,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["labels", "next"])
+    parser.add_argument("what", choices=["labels", "pseudo", "next"])
     parser.add_argument("preset")
     parser.add_argument("--labels", type=int, required=True)
     parser.add_argument("--seeds", default="1-5")
@@ -104,7 +112,7 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
     ours[[each.position for each in found if each.suspicious]] = True
     right = probabilities.argmax(1) == np.where(wrong, -1, given)
     result: dict[str, Any] = {"seed": seed, "flipped": int(wrong.sum())}
-    result |= {"accuracy held out": 100 * float(right[~wrong].mean()), "dmt audit": _score(ours, wrong)}
+    result |= {"accuracy on held-out right labels": 100 * float(right[~wrong].mean()), "dmt audit": _score(ours, wrong)}
     others = _cleanlab(given, probabilities)
     return result | {f"cleanlab {name}": _score(flags, wrong) for name, flags in others.items()}
 
@@ -137,11 +145,30 @@ def _score(flags: np.ndarray, wrong: np.ndarray) -> dict[str, float]:
 
 
 def _found(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    summary = {"accuracy on held-out right labels, %": spread([row["accuracy held out"] for row in rows])}
+    counts = [key for key, value in rows[0].items() if isinstance(value, float)]
+    summary = {f"{key}, %": spread([row[key] for row in rows]) for key in counts}
     for name in [key for key, value in rows[0].items() if isinstance(value, dict)]:
         parts = {part: spread([row[name][part] for row in rows]) for part in ("precision", "recall", "f1")}
         summary[name] = ", ".join(f"{part} {text}" for part, text in parts.items())
     return summary
+
+
+# -- wrong pseudo labels
+
+
+def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """One seed: precision and recall over the pseudo labels that were kept."""
+    jury, _ = _begun(config, settings, seed, options)
+    folder, task = Folder(_start(seed, options)), jury.task
+    dockets = audit_pseudo.dockets(jury, folder, auditing.chosen_job(folder.path, "dmt", seed))
+    found, _ = audit_pseudo.examine(task, dockets)
+    given = torch.cat([labels for docket in dockets for _, _, labels in docket.look()])
+    opened = opening.read(config.data, options.data, print, lambda done, of: None)
+    truth = _truth(opened.split(seed)[1], task.unlabeled.ids)
+    wrong = ((given != truth) & (given >= 0)).numpy()
+    flags = np.zeros(len(wrong), dtype=bool)
+    flags[[each.position for each in found]] = True
+    return {"seed": seed, "pseudo labels that are wrong": 100 * float(wrong.mean()), "dmt audit": _score(flags, wrong)}
 
 
 # -- what to label next
@@ -163,8 +190,7 @@ class Relabeled(Runner):
 
 def grow(task: Classification, audit: Audit, positions: np.ndarray) -> tuple[Classification, Audit]:
     """The unlabeled images at these positions get their true labels."""
-    truth = dict(zip(audit.everything.ids, audit.everything.labels.tolist(), strict=True))
-    every = torch.tensor([truth[each] for each in task.unlabeled.ids])
+    every = _truth(audit, task.unlabeled.ids)
     chosen = torch.from_numpy(np.asarray(positions, dtype=np.int64))
     left = torch.ones(len(every), dtype=torch.bool)
     left[chosen] = False
@@ -177,20 +203,35 @@ def grow(task: Classification, audit: Audit, positions: np.ndarray) -> tuple[Cla
     return replace(task, labeled=labeled, unlabeled=task.unlabeled.take(rest)), Audit(every[rest], audit.everything)
 
 
+def _truth(audit: Audit | PixelAudit, ids: Sequence[str]) -> torch.Tensor:
+    """(N,) what these training images really are."""
+    assert isinstance(audit, Audit)
+    known = dict(zip(audit.everything.ids, audit.everything.labels.tolist(), strict=True))
+    return torch.tensor([known[each] for each in ids])
+
+
+def _start(seed: int, options: argparse.Namespace) -> Path:
+    place: Path = options.out / f"next-{options.preset}-{options.labels}" / f"seed-{seed}" / "start"
+    return place
+
+
+def _begun(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> tuple[Jury, Report]:
+    """Baseline and DMT with the labels there are, and the nets of DMT that an audit would ask."""
+    place, where = _start(seed, options), {"data_folder": options.data, "device": options.device}
+    begun = dmt.fit(options.preset, out=place, method=["baseline", "dmt"], seed=seed, settings=settings, **where)
+    execution = environment.pick_execution(options.device)
+    task = Finished(place, options.data, execution.device, print).task(seed)
+    return auditing.jury(Folder(place), auditing.chosen_job(place, "dmt", seed), task, config, execution), begun
+
+
 def grown(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """One seed: scores at the start, with suggested labels and with random ones."""
-    start = options.out / f"next-{options.preset}-{options.labels}" / f"seed-{seed}"
-    begun = dmt.fit(options.preset, out=start / "start", method=["baseline", "dmt"], seed=seed, settings=settings,
-                    data_folder=options.data, device=options.device)  # fmt: skip
-    case = Finished(start / "start", options.data, environment.pick_device(options.device), print)
-    task = case.task(seed)
-    job = auditing.chosen_job(start / "start", "dmt", seed)
-    jury = auditing.jury(Folder(start / "start"), job, task, config, environment.pick_execution(options.device))
+    jury, begun = _begun(config, settings, seed, options)
     suggested = np.array([each.position for each in label_next.choose(jury, MORE)])
-    drawn = streams.stream(seed, "random labels").permutation(len(task.unlabeled))[:MORE]
+    drawn = streams.stream(seed, "random labels").permutation(len(jury.task.unlabeled))[:MORE]
     result: dict[str, Any] = {"seed": seed, "start": _scores(begun)}
     for name, positions in (("suggested", suggested), ("random", drawn)):
-        result[name] = _scores(_fit(config, start / name, seed, positions, options))
+        result[name] = _scores(_fit(config, _start(seed, options).with_name(name), seed, positions, options))
         print(f"seed {seed}, {name}: {result[name]}", flush=True)
     return result
 

@@ -49,8 +49,10 @@ def pseudo_labels(trainer: Trainer, task: Task, audit: Audit, labels: Store) -> 
     objective, target = _dynamic(trainer), labels.target
     weights = None
     if objective is not None:
-        outputs = [output for _, output in inference.logits(trainer.nets[0], task, task.unlabeled, trainer.device)]
-        _, weights = objective.weigh(torch.cat(outputs).cpu(), target)
+        weights = torch.empty(len(target.labels))
+        for view, output in inference.logits(trainer.nets[0], task, task.unlabeled, trainer.device):
+            seen = Target(target.labels[view.positions], target.confidence[view.positions])
+            weights[view.positions] = objective.weigh(output.cpu(), seen)[1]
     return audit.pseudo_labels(target.labels, target.confidence, labels.selected, weights)
 
 

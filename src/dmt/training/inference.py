@@ -96,6 +96,9 @@ def _score(meter: Confusion, pixels: bool) -> Score:
 
 def label(net: nn.Module, task: Task, images: UnlabeledSet[Any], device: torch.device) -> Target:
     """The net's label of every image and its confidence, on the host. For images in order; pixels are streamed."""
-    parts = [output.softmax(1).max(1) for _, output in logits(net, task, images, device)]
-    labels = torch.cat([each.indices for each in parts]).cpu()
-    return Target(labels, torch.cat([each.values for each in parts]).cpu())
+    # room for all at once: small results between the large tensors of a pass would keep the heap from shrinking
+    target = Target(torch.empty(len(images), dtype=torch.int64), torch.empty(len(images)))
+    for view, output in logits(net, task, images, device):
+        confidence, labels = output.softmax(1).max(1)
+        target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
+    return target
