@@ -24,16 +24,17 @@ import numpy as np
 import torch
 
 import dmt
-from dmt import audit_labels, audit_pseudo, auditing, environment, files, label_next, presets, progress, starting
 from dmt import config as configuration
-from dmt.audit_labels import Conditions, CrossFit
+from dmt import environment, files, presets, progress, starting
+from dmt.auditing import auditor, given_labels, label_next, pseudo_labels
+from dmt.auditing.given_labels import Conditions, CrossFit
+from dmt.auditing.juries import Jury
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.audit import Audit
 from dmt.data.pixel_audit import PixelAudit
 from dmt.data.sets import LabeledSet
 from dmt.folder import Folder
-from dmt.juries import Jury
 from dmt.report import Report
 from dmt.runner import Conditions as RunConditions
 from dmt.runner import Runner
@@ -102,8 +103,8 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
         environment.threads(environment.fitting_threads(task.shape)),
         execution.active(),
     ):
-        dockets = audit_labels.train(task, recipe, Conditions(execution, Stop(None), watcher))
-    found, _ = audit_labels.examine(task, dockets)
+        dockets = given_labels.train(task, recipe, Conditions(execution, Stop(None), watcher))
+    found, _ = given_labels.examine(task, dockets)
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
     for docket in dockets:
         for view, said in docket.jury.look(docket.images):
@@ -160,8 +161,8 @@ def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argp
     """One seed: precision and recall over the pseudo labels that were kept."""
     jury, _ = _begun(config, settings, seed, options)
     folder, task = Folder(_start(seed, options)), jury.task
-    dockets = audit_pseudo.dockets(jury, folder, auditing.chosen_job(folder.path, "dmt", seed))
-    found, _ = audit_pseudo.examine(task, dockets)
+    dockets = pseudo_labels.dockets(jury, folder, auditor.chosen_job(folder.path, "dmt", seed))
+    found, _ = pseudo_labels.examine(task, dockets)
     given = torch.cat([labels for docket in dockets for _, _, labels in docket.look()])
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
     truth = _truth(opened.split(seed)[1], task.unlabeled.ids)
@@ -221,7 +222,7 @@ def _begun(config: Config, settings: Mapping[str, Any], seed: int, options: argp
     begun = dmt.fit(options.preset, out=place, method=["baseline", "dmt"], seed=seed, settings=settings, **where)
     execution = environment.pick_execution(options.device)
     task = Finished(place, options.data, execution.device, print).task(seed)
-    return auditing.jury(Folder(place), auditing.chosen_job(place, "dmt", seed), task, config, execution), begun
+    return auditor.jury(Folder(place), auditor.chosen_job(place, "dmt", seed), task, config, execution), begun
 
 
 def grown(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:

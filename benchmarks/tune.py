@@ -15,14 +15,15 @@ from pathlib import Path
 import torch
 
 import dmt
-from dmt import config, environment, tuning_verdict
+from dmt import config, environment
 from dmt.core import evidence
 from dmt.core.evidence import Evidence
 from dmt.folder import Folder
 from dmt.report import Report
 from dmt.tables import spread
 from dmt.training import evidence_files
-from dmt.tuning_result import Trial, Tuning
+from dmt.tuning import judging
+from dmt.tuning.outcome import Trial, Tuning
 
 NULL = [4.001, 4.002, 4.003, 4.004, 4.005]
 
@@ -77,7 +78,7 @@ def noise(tuning: Tuning) -> str:
         ]
         one = [[[trials[number][seed]] for number in group] for group in groups for seed in range(tuning.seeds)]
         for cases, seeds in ((one, 1), ([[trials[number] for number in group] for group in groups], tuning.seeds)):
-            wrong = sum(tuning_verdict.judge(case, fine=True).chosen != 0 for case in cases)
+            wrong = sum(judging.judge(case, fine=True).chosen != 0 for case in cases)
             naive = sum(any(_better(each, case[0]) for each in case[1:]) for case in cases)
             lines.append(
                 f"  grid of {size}, seeds {seeds}: in {wrong} of {len(cases)} tunings; "

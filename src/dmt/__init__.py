@@ -17,7 +17,7 @@ from dmt.errors import DmtError
 from dmt.models.build import register as register_net
 from dmt.report import Report
 from dmt.run import fit
-from dmt.tuning import tune
+from dmt.tuning.tuner import tune
 from dmt.types import IGNORE, Batch, Target
 from dmt.version import VERSION as __version__
 

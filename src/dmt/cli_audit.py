@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt import auditing, starting
+from dmt import starting
+from dmt.auditing import auditor
 from dmt.cli_options import DeviceOpt, RunArg, StartOpt
 
 app = typer.Typer()
@@ -44,7 +45,7 @@ def audit(
     Given labels are judged by nets trained without them: that takes about eight times as long as the Baseline.
     Stop it at any time; repeating the command goes on.
     """
-    done = auditing.audit(
+    done = auditor.audit(
         run_,
         out=out_,
         data_folder=data_folder,

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt import report_page, scalars
 from dmt.errors import ConfigError, RunError
 from dmt.folder import MANIFEST
 from dmt.report import Report
+from dmt.reporting import report_file, scalars
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -58,11 +58,11 @@ def report(
 def _page(runs: list[Path], path: Path, watch: bool) -> None:
     if watch:
         try:
-            report_page.watch(runs, path, _note)
+            report_file.watch(runs, path, _note)
         except KeyboardInterrupt:
             _note("no longer watching")
     began = time.perf_counter()
-    size = report_page.write(runs, path)
+    size = report_file.write(runs, path)
     took = time.perf_counter() - began
     out.print(f"{path}: {size / 1e6:.1f} MB in {took:.1f} s; open it in a browser", markup=False)
 

@@ -7,9 +7,10 @@ import typer
 from rich.console import Console
 
 from dmt import config as configuration
-from dmt import starting, stopping, tuning, tuning_frame, tuning_space
+from dmt import starting, stopping
 from dmt.cli_options import ConfigOpt, DataArg, DataOpt, DeviceOpt, MethodOpt, NetOpt, SetOpt, StartOpt, settings
 from dmt.errors import ConfigError
+from dmt.tuning import search_space, trial_folder, tuner
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -56,10 +57,10 @@ def tune(
     """
     if seed is not None and seeds is not None:
         raise ConfigError("give --seed for one or --seeds for several, not both")
-    tuned = tuning.tune(
+    tuned = tuner.tune(
         data,
         out=out_,
-        grid=tuning_space.from_pairs(grid or []),
+        grid=search_space.from_pairs(grid or []),
         search=search,
         trials=trials,
         method=method,
@@ -71,4 +72,4 @@ def tune(
         budget=None if budget is None else stopping.seconds(budget),
     )
     out.print(str(tuned), markup=False)
-    out.print(f"its run is in {tuned.chosen.folder}; all of it in {out_ / tuning_frame.INDEX}", markup=False)
+    out.print(f"its run is in {tuned.chosen.folder}; all of it in {out_ / trial_folder.INDEX}", markup=False)

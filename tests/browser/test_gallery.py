@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from tests.browser.conftest import HOSTILE, Seen
 
-from dmt import audit_page
-from dmt.audit_page import Names, Wall
-from dmt.label_next import Candidate
-from dmt.plates import Plate
-from dmt.suspects import Suspect
+from dmt.auditing import gallery
+from dmt.auditing.gallery import Names, Wall
+from dmt.auditing.label_next import Candidate
+from dmt.auditing.plates import Plate
+from dmt.auditing.suspects import Suspect
 
 Opener = Callable[..., Seen]
 COUNT = 8
@@ -40,13 +40,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     masks = Wall(lambda at: np.zeros((8, 8), np.uint8), {at: plate(given=True) for at in range(COUNT)}, nets)
     doubts = Wall(masks.look, {at: plate(given=False) for at in range(COUNT)}, nets)
     plain = Names(HOSTILE, ())
-    page = audit_page.page(
+    page = gallery.page(
         HOSTILE[0],
         HOSTILE[1],
-        audit_page.suspects("masks", HOSTILE[2], suspects, masks, names),
-        audit_page.candidates("to label", HOSTILE[0], candidates, doubts, names),
-        audit_page.suspects("images", "", suspects, Wall(masks.look, {}, nets), plain),
-        audit_page.missing(HOSTILE[1], HOSTILE[0]),
+        gallery.suspects("masks", HOSTILE[2], suspects, masks, names),
+        gallery.candidates("to label", HOSTILE[0], candidates, doubts, names),
+        gallery.suspects("images", "", suspects, Wall(masks.look, {}, nets), plain),
+        gallery.missing(HOSTILE[1], HOSTILE[0]),
     )
     path = tmp_path_factory.mktemp("gallery") / "index.html"
     path.write_bytes(page)
@@ -66,7 +66,7 @@ def test_a_gallery_of_masks_shows_four_pictures_each_and_no_name_is_executed(ope
     assert f"{HOSTILE[1]}: 10% → 90%" in card
     for image in sections.nth(0).locator("article").first.locator("img").all():
         image.scroll_into_view_if_needed()
-        assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == audit_page.LONGEST
+        assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == gallery.LONGEST
     for width in (360, 1200):
         seen.require_width(width)
 

@@ -10,8 +10,10 @@ import pytest
 from PIL import Image
 from tests.browser.conftest import HOSTILE, Seen
 
-from dmt import auditing, report_page, run
+from dmt import run
+from dmt.auditing import auditor
 from dmt.progress import Silent
+from dmt.reporting import report_file
 
 Opener = Callable[..., Seen]
 pytestmark = pytest.mark.slow
@@ -56,7 +58,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    report_page.write([trained], path)
+    report_file.write([trained], path)
     return path
 
 
@@ -91,7 +93,7 @@ def test_a_watched_report_reads_itself_again_and_a_finished_one_does_not(
     open_page: Opener, report: Path, trained: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "watched.html"
-    report_page.write([trained], path, refresh=1)
+    report_file.write([trained], path, refresh=1)
     seen = open_page(path)
     with seen.page.expect_navigation(timeout=10_000):
         pass
@@ -104,7 +106,7 @@ def test_the_gallery_of_hostile_names_is_shown_and_does_nothing(
 ) -> None:
     copy = tmp_path / trained.name
     shutil.copytree(trained, copy)
-    done = auditing.audit(copy, out=tmp_path / "audit", folds=2, count=6, device="cpu", watcher=Silent())
+    done = auditor.audit(copy, out=tmp_path / "audit", folds=2, count=6, device="cpu", watcher=Silent())
     page = done.folder / "index.html"
     seen = open_page(page, color_scheme="light")
     seen.require_peace(page)

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmt.auditing.juries import Images, Jury
+from dmt.auditing.suspects import Docket
 from dmt.core import disagreement
-from dmt.juries import Images, Jury
-from dmt.suspects import Docket
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt import suspects
+from dmt.auditing import suspects
+from dmt.auditing.juries import Jury, Tell
+from dmt.auditing.suspects import Docket, Suspect
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.data.ragged import Ragged
 from dmt.errors import ConfigError
-from dmt.juries import Jury, Tell
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.progress import Watcher
 from dmt.starting import Starts
 from dmt.stopping import Stop
-from dmt.suspects import Docket, Suspect
 from dmt.tasks.base import Task, View
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint, finished_net

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dmt import report_study
 from dmt.pages import charts, html
 from dmt.pages.axes import Axes
 from dmt.pages.charts import Series
 from dmt.pages.html import Safe
-from dmt.report_study import Spread, Study
+from dmt.reporting import studies
+from dmt.reporting.studies import Spread, Study
 from dmt.results import JobResult, StageResult
 
 TOPS = ("20%", "40%", "60%", "80%", "100%")
@@ -48,8 +48,8 @@ def _stages(jobs: Iterable[JobResult], number: int) -> list[StageResult]:
 
 def _mean(jobs: Iterable[JobResult], number: int, of: Callable[[StageResult], float | None]) -> Spread:
     """Over seeds; of a pair first over both nets."""
-    per_job = (report_study.spread(map(of, _stages([job], number))) for job in jobs)
-    return report_study.spread(each.mean for each in per_job)
+    per_job = (studies.spread(map(of, _stages([job], number))) for job in jobs)
+    return studies.spread(each.mean for each in per_job)
 
 
 def _numbers(jobs: Sequence[JobResult]) -> list[int]:
@@ -83,7 +83,7 @@ def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
     if len(series) > 1:
         note += "; as weighted: each counted as its student counts it in the end"
     elif method in ("cl", "cbst"):
-        note += f". {report_study.title(method)} counts every label alike"
+        note += f". {studies.title(method)} counts every label alike"
     return html.figure("Wrong pseudo labels, by confidence", html.legend((each.name, each.color) for each in series),
                        drawn, note=f"{note}.")  # fmt: skip
 

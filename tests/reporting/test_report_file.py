@@ -16,12 +16,13 @@ from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
-from dmt import cli, guard, report_classes, report_page, report_pictures, report_scores, report_study, scalars
+from dmt import cli, guard
 from dmt.data.segment_sets import SegmentSet
 from dmt.errors import DmtError, RunError
 from dmt.progress import Silent
 from dmt.report import Report
-from dmt.report_study import Study
+from dmt.reporting import class_section, picture_section, report_file, scalars, score_section, studies
+from dmt.reporting.studies import Study
 from dmt.results import JobResult, StageResult
 
 CHARTS = (
@@ -72,7 +73,7 @@ def unfinished(run: Path, to: Path) -> Path:
 
 
 def test_a_report_says_what_came_out(run: Path) -> None:
-    page = report_page.page([run])
+    page = report_file.page([run])
     text = shown(page)
     jobs = Report.read([run]).jobs
     of = {method: [job for job in jobs if job.method == method] for method in ("baseline", "dmt")}
@@ -91,8 +92,8 @@ def test_a_report_says_what_came_out(run: Path) -> None:
 
 
 def test_classes_are_compared_as_the_scores_are(run: Path) -> None:
-    (study,) = report_study.studies([run])
-    found = report_classes.changes(study, "dmt")
+    (study,) = studies.studies([run])
+    found = class_section.changes(study, "dmt")
     assert [change.label for change in found] == list(range(10))
     # ten classes of 40 test images each: their mean recall is the accuracy
     gain = np.mean([guard.difference(job, study.base(job)) for job in study.of("dmt") if study.base(job)])  # type: ignore[arg-type]
@@ -101,8 +102,8 @@ def test_classes_are_compared_as_the_scores_are(run: Path) -> None:
 
 
 def test_costs_count_every_stage_and_know_the_plan(run: Path) -> None:
-    text = shown(report_page.page([run]))
-    (study,) = report_study.studies([run])
+    text = shown(report_file.page([run]))
+    (study,) = studies.studies([run])
     job = study.of("dmt")[0]
     steps = sum(stage.outcome["cost"]["steps"] for stage in job.stages if stage.outcome)
     assert re.search(rf"DMT {steps:,} {steps:,} ", text)  # as planned
@@ -120,7 +121,7 @@ def test_a_run_of_before_says_what_it_lacks(run: Path, tmp_path: Path) -> None:
     for path in old.glob("stages/*/evidence-*.npz"):
         path.unlink()
     (old / "sessions.jsonl").unlink()
-    text = shown(report_page.page([old]))
+    text = shown(report_file.page([old]))
     assert "before calibration was measured" in text
     assert "nobody can say which of these changes are chance" in text
     assert "holds no record of its sessions" in text
@@ -128,7 +129,7 @@ def test_a_run_of_before_says_what_it_lacks(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_that_trains_is_reported_as_far_as_it_got(run: Path, tmp_path: Path) -> None:
-    page = report_page.page([unfinished(run, tmp_path / "run")])
+    page = report_file.page([unfinished(run, tmp_path / "run")])
     text = shown(page)
     assert "3 of 5 trainings are not finished" in text
     assert "Still training" in text
@@ -139,10 +140,10 @@ def test_a_run_that_trains_is_reported_as_far_as_it_got(run: Path, tmp_path: Pat
 def test_a_run_that_has_just_begun_is_reported_too(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "stages")
-    assert "Nothing is finished yet." in shown(report_page.page([tmp_path / "run"]))
+    assert "Nothing is finished yet." in shown(report_file.page([tmp_path / "run"]))
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps(manifest | {"jobs": []}))
-    assert "No method has started yet." in shown(report_page.page([tmp_path / "run"]))
+    assert "No method has started yet." in shown(report_file.page([tmp_path / "run"]))
 
 
 def test_without_a_baseline_round_zero_is_one(run: Path, tmp_path: Path) -> None:
@@ -150,29 +151,29 @@ def test_without_a_baseline_round_zero_is_one(run: Path, tmp_path: Path) -> None
     manifest = json.loads((run / "run.json").read_text())
     manifest["jobs"] = [job for job in manifest["jobs"] if job["method"] == "dmt"]
     (tmp_path / "run" / "run.json").write_text(json.dumps(manifest))
-    (study,) = report_study.studies([tmp_path / "run"])
-    (whole,) = report_study.studies([run])
-    text = shown(report_page.page([tmp_path / "run"]))
+    (study,) = studies.studies([tmp_path / "run"])
+    (whole,) = studies.studies([run])
+    text = shown(report_file.page([tmp_path / "run"]))
     assert "Baseline is round 0 of the same run" in text
-    assert report_classes.changes(study, "dmt") == report_classes.changes(whole, "dmt")
+    assert class_section.changes(study, "dmt") == class_section.changes(whole, "dmt")
 
 
 def test_several_runs_stand_side_by_side(run: Path, tmp_path: Path) -> None:
     fewer = tmp_path / "fewer"
     dmt.fit("digits", out=fewer, method="baseline", settings=TINY | {"labels": 50}, watcher=Silent())
-    page = report_page.page([run, fewer])
+    page = report_file.page([run, fewer])
     text = shown(page)
     assert "Runs side by side" in text
     assert 'aria-label="score against number of labels"' in page
     assert re.search(r"digits \[2\] Baseline 50 1 ", text)
     assert "labels=50" in text
-    assert 'aria-label="score against number of labels"' not in report_page.page([run, run])
+    assert 'aria-label="score against number of labels"' not in report_file.page([run, run])
 
 
 def test_pixels_are_shown_as_pictures(pixels: Path) -> None:
     for stage in pixels.glob("stages/*"):
         assert len(list(stage.glob("samples/*-said.png"))) == 8
-    page = report_page.page([pixels])
+    page = report_file.page([pixels])
     for title, count in (("image", 8), ("truth", 8), ("Baseline", 8), ("DMT", 8), ("labels of round 1", 3),
                          ("their weights, round 2", 3)):  # fmt: skip
         assert len(re.findall(f'alt="{title} of ', page)) >= count
@@ -194,7 +195,7 @@ def test_pictures_without_predictions_are_told(pixels: Path, tmp_path: Path) -> 
     shutil.copytree(pixels, tmp_path / "run")
     for path in tmp_path.glob("run/stages/*/samples/*-said.png"):
         path.unlink()
-    assert "not kept by this run" in report_page.page([tmp_path / "run"])
+    assert "not kept by this run" in report_file.page([tmp_path / "run"])
 
 
 def test_pictures_are_made_small_and_masks_are_never_mixed(tmp_path: Path) -> None:
@@ -206,9 +207,9 @@ def test_pictures_are_made_small_and_masks_are_never_mixed(tmp_path: Path) -> No
     mask.putpalette([200] * 768)
     mask.save(tmp_path / "a-label.png")
     Image.fromarray(weight).save(tmp_path / "a-weight.png")
-    (tmp_path / "mask").write_bytes(report_pictures.plane(tmp_path / "a-label.png"))
-    (tmp_path / "map").write_bytes(report_pictures.weights(tmp_path / "a-weight.png", tmp_path / "a-label.png"))
-    (tmp_path / "photo").write_bytes(report_pictures.photo(tmp_path / "a-weight.png"))
+    (tmp_path / "mask").write_bytes(picture_section.plane(tmp_path / "a-label.png"))
+    (tmp_path / "map").write_bytes(picture_section.weights(tmp_path / "a-weight.png", tmp_path / "a-label.png"))
+    (tmp_path / "photo").write_bytes(picture_section.photo(tmp_path / "a-weight.png"))
     with Image.open(tmp_path / "mask") as small:
         assert small.size == (256, 192)
         assert set(np.unique(np.array(small))) == {0, 5, 255}
@@ -239,23 +240,23 @@ def made_up(data: str, classes: int, scores: list[float]) -> JobResult:
 
 def test_the_papers_number_stands_beside_its_own_row_only() -> None:
     job = made_up("cifar10-4k", 10, [80.0, 90.0, 93.0])
-    assert "paper&#x27;s DMT 94.2" in report_scores.by_round(Study("c", [job]))
+    assert "paper&#x27;s DMT 94.2" in score_section.by_round(Study("c", [job]))
     other = JobResult(**{**vars(job), "changes": ("gamma=5",)})
-    assert "paper" not in report_scores.by_round(Study("c", [other]))
+    assert "paper" not in score_section.by_round(Study("c", [other]))
 
 
 def test_of_very_many_classes_the_worst_confusions_are_a_table() -> None:
-    drawn = report_classes.confusion(Study("c", [made_up("cifar10-4k", 40, [80.0, 90.0])]), "dmt")
+    drawn = class_section.confusion(Study("c", [made_up("cifar10-4k", 40, [80.0, 90.0])]), "dmt")
     assert "<svg" not in drawn
     assert re.search("kind 0.*kind 1.*7.*70.0%", drawn)
-    assert "<svg" in report_classes.confusion(Study("c", [made_up("cifar10-4k", 30, [80.0, 90.0])]), "dmt")
+    assert "<svg" in class_section.confusion(Study("c", [made_up("cifar10-4k", 30, [80.0, 90.0])]), "dmt")
 
 
 def test_a_spread_of_one_has_no_deviation() -> None:
-    assert str(report_study.spread([3.0])) == "3.00"
-    assert report_study.spread([1.0, 3.0]).signed == "+2.00 ± 1.41"
-    assert report_study.spread([-1.0]).signed == "−1.00"
-    assert str(report_study.spread([None, math.nan])) == "–"
+    assert str(studies.spread([3.0])) == "3.00"
+    assert studies.spread([1.0, 3.0]).signed == "+2.00 ± 1.41"
+    assert studies.spread([-1.0]).signed == "−1.00"
+    assert str(studies.spread([None, math.nan])) == "–"
 
 
 def test_watching_writes_until_all_is_finished(run: Path, tmp_path: Path) -> None:
@@ -268,9 +269,9 @@ def test_watching_writes_until_all_is_finished(run: Path, tmp_path: Path) -> Non
         shutil.rmtree(out)
         shutil.copytree(run, out)
 
-    report_page.watch([out], page, finish, every=0.01)
+    report_file.watch([out], page, finish, every=0.01)
     assert len(told) == 1
-    assert report_page.finished([out])
+    assert report_file.finished([out])
 
 
 def test_scalars_can_be_read_by_tensorboard(run: Path, tmp_path: Path) -> None:

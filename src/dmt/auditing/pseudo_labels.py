@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt import suspects
+from dmt.auditing import suspects
+from dmt.auditing.juries import Jury, Tell
+from dmt.auditing.suspects import Docket, Suspect
 from dmt.data import size_groups
 from dmt.data.size_groups import NO_LABEL
 from dmt.folder import Folder
-from dmt.juries import Jury, Tell
 from dmt.results import JobResult
-from dmt.suspects import Docket, Suspect
 from dmt.tasks.base import Task, View
 from dmt.training import labeler
 from dmt.training.pixel_store import PixelStore

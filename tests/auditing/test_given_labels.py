@@ -7,9 +7,10 @@ import pytest
 import torch
 from tests.conftest import TINY, TINY_PIXELS
 
-from dmt import audit_labels, presets, starting
 from dmt import config as configuration
-from dmt.audit_labels import Conditions, CrossFit
+from dmt import presets, starting
+from dmt.auditing import given_labels
+from dmt.auditing.given_labels import Conditions, CrossFit
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.segment_sets import SegmentSet
@@ -44,29 +45,29 @@ def digits() -> tuple[Task, Config]:
 
 def test_folds_share_out_all_labels_and_every_class(digits: tuple[Task, Config]) -> None:
     task, _ = digits
-    folds = audit_labels.deal(task, 5, seed=1)
+    folds = given_labels.deal(task, 5, seed=1)
     assert sorted(torch.cat(folds).tolist()) == list(range(len(task.labeled)))
     for fold in folds:
         assert task.labeled.labels[fold].bincount(minlength=10).tolist() == [4] * 10
-    assert [fold.tolist() for fold in folds] == [fold.tolist() for fold in audit_labels.deal(task, 5, seed=1)]
-    assert [fold.tolist() for fold in folds] != [fold.tolist() for fold in audit_labels.deal(task, 5, seed=2)]
+    assert [fold.tolist() for fold in folds] == [fold.tolist() for fold in given_labels.deal(task, 5, seed=1)]
+    assert [fold.tolist() for fold in folds] != [fold.tolist() for fold in given_labels.deal(task, 5, seed=2)]
 
 
 def test_too_many_folds_are_refused(digits: tuple[Task, Config]) -> None:
     with pytest.raises(ConfigError, match="--folds"):
-        audit_labels.deal(digits[0], 201, seed=1)
+        given_labels.deal(digits[0], 201, seed=1)
 
 
 def test_no_net_judges_a_label_that_it_learned_from(digits: tuple[Task, Config], tmp_path: Path) -> None:
     task, config = digits
-    for judge in audit_labels.judges(task, recipe(config, tmp_path, 4)):
+    for judge in given_labels.judges(task, recipe(config, tmp_path, 4)):
         assert not set(judge.learned.tolist()) & set(judge.held.tolist())
         assert len(judge.learned) + len(judge.held) == len(task.labeled)
 
 
 def test_both_nets_of_a_pair_judge(few_scenes: SegmentSet, tmp_path: Path) -> None:
     task, config = opened("scenes", **TINY_PIXELS)
-    every = audit_labels.judges(task, recipe(config, tmp_path))
+    every = given_labels.judges(task, recipe(config, tmp_path))
     assert [judge.stage.line for judge in every] == ["A", "B", "A", "B"]
     assert len({judge.seed for judge in every}) == 4
 
@@ -80,23 +81,23 @@ def test_flipped_labels_come_first_and_a_stopped_audit_goes_on(digits: tuple[Tas
     task = replace(task, labeled=LabeledSet(task.labeled.ids, task.labeled.images, labels))
     how = recipe(config, tmp_path)
     with pytest.raises(Stopped):
-        audit_labels.train(task, how, conditions(Stop(0.0)))
-    dockets = audit_labels.train(task, how, conditions())
+        given_labels.train(task, how, conditions(Stop(0.0)))
+    dockets = given_labels.train(task, how, conditions())
     nets = sorted(tmp_path.iterdir())
     written = [each.stat().st_mtime_ns for each in nets]
-    found, bars = audit_labels.examine(task, dockets)
+    found, bars = given_labels.examine(task, dockets)
     assert len(found) == 200
     assert bars.shape == (10,)
     assert len({each.position for each in found[: len(wrong)]} & set(wrong)) >= len(wrong) / 2
     hit = next(each for each in found if each.position in wrong and each.suspicious)
     assert hit.file == task.labeled.ids[hit.position]
     assert hit.given == labels[hit.position]
-    assert len(hit.nets) == audit_labels.NETS
+    assert len(hit.nets) == given_labels.NETS
     own, other = (sum(pair[side] for pair in hit.nets) / 2 for side in (0, 1))
     assert other - own == pytest.approx(hit.score, abs=1e-5)
     suspicious = [each.suspicious for each in found]
     assert suspicious == sorted(suspicious, reverse=True)
-    again, _ = audit_labels.examine(task, audit_labels.train(task, how, conditions()))
+    again, _ = given_labels.examine(task, given_labels.train(task, how, conditions()))
     assert again == found
     assert [each.stat().st_mtime_ns for each in sorted(tmp_path.iterdir())] == written  # nothing was trained again
 
@@ -105,10 +106,10 @@ def test_nets_of_other_labels_are_not_taken(digits: tuple[Task, Config], tmp_pat
     task, config = digits
     assert isinstance(task, Classification)
     how = recipe(replace(config, recipe=replace(config.recipe, epochs=1)), tmp_path)
-    audit_labels.train(task, how, conditions())
+    given_labels.train(task, how, conditions())
     labels = task.labeled.labels.flip(0)
     other = replace(task, labeled=LabeledSet(task.labeled.ids, task.labeled.images, labels))
-    audit_labels.train(other, how, conditions())
+    given_labels.train(other, how, conditions())
     assert len(list(tmp_path.iterdir())) == 8
 
 
@@ -119,7 +120,7 @@ def test_a_class_with_one_label_is_not_judged(digits: tuple[Task, Config], tmp_p
     kept = torch.cat([(labels < 3).nonzero().squeeze(1), (labels == 9).nonzero()[0]])  # one image of the last class
     few = replace(task, labeled=task.labeled.take(kept))
     how = recipe(replace(config, recipe=replace(config.recipe, epochs=1)), tmp_path)
-    found, _ = audit_labels.examine(few, audit_labels.train(few, how, conditions()))
+    found, _ = given_labels.examine(few, given_labels.train(few, how, conditions()))
     alone = next(each for each in found if each.position == 60)
     assert not alone.suspicious
     assert alone.score == 0.0
@@ -127,8 +128,8 @@ def test_a_class_with_one_label_is_not_judged(digits: tuple[Task, Config], tmp_p
 
 def test_masks_are_judged_pixel_by_pixel(few_scenes: SegmentSet, tmp_path: Path) -> None:
     task, config = opened("scenes", **TINY_PIXELS | {"epochs": 8})
-    dockets = audit_labels.train(task, recipe(config, tmp_path), conditions())
-    found, _ = audit_labels.examine(task, dockets)
+    dockets = given_labels.train(task, recipe(config, tmp_path), conditions())
+    found, _ = given_labels.examine(task, dockets)
     assert sorted(each.position for each in found) == list(range(10))
     for each in found:
         assert 0 <= each.share <= 1

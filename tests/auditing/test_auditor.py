@@ -13,12 +13,13 @@ from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
-from dmt import audit_tables, auditing, cli, label_studio, run
-from dmt.audit_files import Judged
+from dmt import cli, run
+from dmt.auditing import audit_tables, auditor, label_studio
+from dmt.auditing.audit_files import Judged
+from dmt.auditing.suspects import Suspect
 from dmt.data.segment_sets import SegmentSet
 from dmt.errors import DmtError, RunError
 from dmt.progress import Silent
-from dmt.suspects import Suspect
 
 CPU = torch.device("cpu")
 NAMES = ('a "quoted", name', "<b>bold & co", "third\tclass")
@@ -67,22 +68,22 @@ def own(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def audited(path: Path, out: Path, **options: int) -> auditing.Audited:
-    return auditing.audit(path, out=out, **{"folds": 2, "count": 12} | options, device="cpu", watcher=Silent())  # type: ignore[arg-type]
+def audited(path: Path, out: Path, **options: int) -> auditor.Audited:
+    return auditor.audit(path, out=out, **{"folds": 2, "count": 12} | options, device="cpu", watcher=Silent())  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
-def of_images(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> auditing.Audited:
+def of_images(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> auditor.Audited:
     return audited(digits, tmp_path_factory.mktemp("audits") / "digits")
 
 
 @pytest.fixture(scope="module")
-def of_pixels(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> auditing.Audited:
+def of_pixels(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> auditor.Audited:
     return audited(scenes, tmp_path_factory.mktemp("audits") / "scenes")
 
 
 @pytest.fixture(scope="module")
-def of_photos(own: Path, tmp_path_factory: pytest.TempPathFactory) -> auditing.Audited:
+def of_photos(own: Path, tmp_path_factory: pytest.TempPathFactory) -> auditor.Audited:
     return audited(own, tmp_path_factory.mktemp("audits") / "own")
 
 
@@ -95,7 +96,7 @@ def state(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != ".lock"}
 
 
-def test_every_file_is_there_and_the_lists_agree(of_images: auditing.Audited) -> None:
+def test_every_file_is_there_and_the_lists_agree(of_images: auditor.Audited) -> None:
     place, findings = of_images.folder, of_images.findings
     assert isinstance(findings.labels, Judged)
     assert isinstance(findings.pseudo, Judged)
@@ -120,7 +121,7 @@ def test_every_file_is_there_and_the_lists_agree(of_images: auditing.Audited) ->
 
 
 def test_a_pseudo_label_is_suspicious_where_the_nets_prefer_another_class(
-    of_images: auditing.Audited, digits: Path
+    of_images: auditor.Audited, digits: Path
 ) -> None:
     pseudo = of_images.findings.pseudo
     assert isinstance(pseudo, Judged)
@@ -138,18 +139,18 @@ def test_the_run_is_not_touched_and_repeating_is_quick(digits: Path, tmp_path: P
     copy = tmp_path / "digits"
     shutil.copytree(digits, copy)
     before = state(copy)
-    first = auditing.audit(copy, folds=2, count=5, device="cpu", watcher=Silent())
+    first = auditor.audit(copy, folds=2, count=5, device="cpu", watcher=Silent())
     assert first.folder == tmp_path / "digits-audit"
     nets = state(first.folder / "work")
     lists = (first.folder / "label_next.csv").read_bytes()
-    auditing.audit(copy, folds=2, count=3, device="cpu", watcher=Silent())
+    auditor.audit(copy, folds=2, count=3, device="cpu", watcher=Silent())
     assert state(copy) == before
     assert state(first.folder / "work") == nets
     assert (first.folder / "label_next.csv").read_bytes() != lists
     assert len(list((first.folder / "images").iterdir())) == 3
 
 
-def test_masks_have_maps_and_strokes(of_pixels: auditing.Audited) -> None:
+def test_masks_have_maps_and_strokes(of_pixels: auditor.Audited) -> None:
     place, findings = of_pixels.folder, of_pixels.findings
     assert isinstance(findings.pseudo, Judged)
     assert {docket.source for docket in findings.pseudo.dockets} == {"A2", "B2"}
@@ -168,7 +169,7 @@ def test_masks_have_maps_and_strokes(of_pixels: auditing.Audited) -> None:
         assert (covered.sum(0) == 1).all()  # every pixel has exactly one class
 
 
-def test_own_images_keep_their_names_and_copies_are_listed_once(of_photos: auditing.Audited, photos: Path) -> None:
+def test_own_images_keep_their_names_and_copies_are_listed_once(of_photos: auditor.Audited, photos: Path) -> None:
     place = of_photos.folder
     following = rows(place / "label_next.csv")
     originals = [row["file"].removeprefix("unlabeled/").split(" copy")[0].removesuffix(".png") for row in following]
@@ -185,7 +186,7 @@ def test_own_images_keep_their_names_and_copies_are_listed_once(of_photos: audit
 
 
 def test_a_baseline_has_no_pseudo_labels_but_is_audited(digits: Path, tmp_path: Path) -> None:
-    done = auditing.audit(digits, out=tmp_path, method="baseline", folds=2, count=5, device="cpu", watcher=Silent())
+    done = auditor.audit(digits, out=tmp_path, method="baseline", folds=2, count=5, device="cpu", watcher=Silent())
     assert isinstance(done.findings.pseudo, str)
     assert rows(tmp_path / "pseudo_labels.csv") == []
     assert [(row["says_2"], row["confidence_2"]) for row in rows(tmp_path / "label_next.csv")] == [("", "")] * 5
@@ -205,7 +206,7 @@ def test_too_few_labels_for_the_folds_leave_the_rest_of_the_audit(own: Path, tmp
 )
 def test_what_makes_no_sense_is_refused(digits: Path, tmp_path: Path, options: dict[str, object], words: str) -> None:
     with pytest.raises(DmtError, match=words):
-        auditing.audit(digits, out=tmp_path / "new", device="cpu", watcher=Silent(), **options)  # type: ignore[arg-type]
+        auditor.audit(digits, out=tmp_path / "new", device="cpu", watcher=Silent(), **options)  # type: ignore[arg-type]
     assert not (tmp_path / "new").exists()
 
 
@@ -216,7 +217,7 @@ def test_other_peoples_folders_are_refused(digits: Path, tmp_path: Path) -> None
             audited(digits, place)
 
 
-def test_the_command_says_where_to_look(of_images: auditing.Audited, digits: Path) -> None:
+def test_the_command_says_where_to_look(of_images: auditor.Audited, digits: Path) -> None:
     options = ["--folds", "2", "--count", "4", "--device", "cpu", "--out", str(of_images.folder)]
     result = CliRunner().invoke(cli.app, ["audit", str(digits), *options])
     assert result.exit_code == 0, result.output

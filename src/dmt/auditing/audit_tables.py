@@ -4,8 +4,8 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from dmt.label_next import Candidate
-from dmt.suspects import Suspect
+from dmt.auditing.label_next import Candidate
+from dmt.auditing.suspects import Suspect
 
 SUSPECTS = ("file", "given", "suggested", "suspicious", "score", "share",
             "given_1", "suggested_1", "given_2", "suggested_2", "learned_by")  # fmt: skip

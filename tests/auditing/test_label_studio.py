@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dmt import label_studio
-from dmt.label_studio import Errand
+from dmt.auditing import label_studio
+from dmt.auditing.label_studio import Errand
 
 CLASSES = ("cat", 'a "dog" & <b>', "café")
 

@@ -2,9 +2,10 @@
 
 import math
 
-from dmt import guard, report_study
+from dmt import guard
 from dmt.guard import Finding
-from dmt.report_study import Spread, Study
+from dmt.reporting import studies
+from dmt.reporting.studies import Spread, Study
 from dmt.results import JobResult
 
 
@@ -19,7 +20,7 @@ def sentence(study: Study) -> str:
     done = [method for method in study.methods if study.of(method)]
     if not done:
         return "Nothing is finished yet."
-    return " ".join(f"{report_study.title(each)} reaches {_reached(study, each)}." for each in done)
+    return " ".join(f"{studies.title(each)} reaches {_reached(study, each)}." for each in done)
 
 
 def doubts(study: Study) -> list[str]:
@@ -39,7 +40,7 @@ def doubts(study: Study) -> list[str]:
 
 
 def _reached(study: Study, method: str) -> str:
-    found = report_study.spread(report_study.score(job) for job in study.of(method))
+    found = studies.spread(studies.score(job) for job in study.of(method))
     seeds = "1 seed" if found.count == 1 else f"{found.count} seeds"
     return f"{found} % {study.measure} on the {study.split} images ({seeds})"
 
@@ -48,7 +49,7 @@ def gain(study: Study, method: str) -> Spread:
     """Points over the Baselines of the same seeds."""
     pairs = [(job, study.base(job)) for job in study.of(method)]
     found = [guard.difference(job, base) for job, base in pairs if base is not None and base is not job]
-    return report_study.spread(value for value in found if math.isfinite(value))
+    return studies.spread(value for value in found if math.isfinite(value))
 
 
 def findings(study: Study) -> list[tuple[str, Finding]]:
@@ -64,4 +65,4 @@ def findings(study: Study) -> list[tuple[str, Finding]]:
 
 
 def _where(job: JobResult, finding: Finding) -> str:
-    return f"{report_study.title(job.method)} {finding.where}".rstrip() + f", seed {job.seed}"
+    return f"{studies.title(job.method)} {finding.where}".rstrip() + f", seed {job.seed}"

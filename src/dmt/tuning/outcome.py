@@ -9,10 +9,11 @@ from typing import Any
 from rich.text import Text
 
 from dmt import config as configuration
-from dmt import progress, tables, tuning_space
+from dmt import progress, tables
 from dmt.core.evidence import Interval
-from dmt.tuning_space import Values
-from dmt.tuning_verdict import COARSE, Verdict
+from dmt.tuning import search_space
+from dmt.tuning.judging import COARSE, Verdict
+from dmt.tuning.search_space import Values
 
 DEFAULT = "default"
 
@@ -107,7 +108,7 @@ class Tuning:
         rows = tables.table(title, *columns)
         standing = iter(range(len(self.judged)))
         for trial in self.trials:
-            name = f"{DEFAULT}: {tuning_space.name(trial.values)}" if trial is self.default else trial.name
+            name = f"{DEFAULT}: {search_space.name(trial.values)}" if trial is self.default else trial.name
             cost = (str(trial.trained), str(trial.shared), progress.duration(trial.seconds))
             if trial.failed is not None:
                 rows.add_row(Text(name), "–", "–", "failed", *cost)

@@ -5,23 +5,23 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dmt import (
-    files,
-    report_classes,
-    report_costs,
-    report_labels,
-    report_pictures,
-    report_scores,
-    report_study,
-    report_verdict,
-)
+from dmt import files
 from dmt.errors import RunError
 from dmt.folder import MANIFEST
 from dmt.pages import html
 from dmt.pages.document import document, section
 from dmt.pages.html import Child, Safe, tag
 from dmt.report import Report
-from dmt.report_study import Study
+from dmt.reporting import (
+    class_section,
+    cost_section,
+    label_section,
+    picture_section,
+    score_section,
+    studies,
+    verdict_section,
+)
+from dmt.reporting.studies import Study
 
 SHOWN = 5
 """Findings in the open; the others at hand."""
@@ -32,12 +32,12 @@ EVERY = 5.0
 
 def page(paths: Sequence[Path], refresh: int | None = None) -> str:
     """The report on some runs as the text of an HTML file."""
-    found = report_study.studies(paths)
+    found = studies.studies(paths)
     names = ", ".join(dict.fromkeys(study.source for study in found)) or "nothing yet"
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
     parts: list[Child] = []
     if len(found) > 1:
-        parts.append(section("Runs side by side", report_scores.comparison(found), report_scores.by_labels(found)))
+        parts.append(section("Runs side by side", score_section.comparison(found), score_section.by_labels(found)))
     for number, study in enumerate(found, start=1):
         parts.append(_study(study, f"s{number}-", several=len(found) > 1))
     if not found:
@@ -59,32 +59,32 @@ def _study(study: Study, prefix: str, several: bool) -> Safe:
 def _sections(study: Study) -> list[tuple[str, str, Child]]:
     """(anchor, heading, content), the most wanted first."""
     main = next(iter(study.learners), None)
-    scores = html.figures(report_scores.by_round(study), tag("div", report_scores.table(study)))
+    scores = html.figures(score_section.by_round(study), tag("div", score_section.table(study)))
     parts: list[tuple[str, str, Child]] = [
-        ("now", "Still training", report_costs.progress_table(study)),
-        ("scores", "Scores", scores if main else report_scores.table(study)),
+        ("now", "Still training", cost_section.progress_table(study)),
+        ("scores", "Scores", scores if main else score_section.table(study)),
     ]
     if main is not None:
         if study.pixels:
-            parts.append(("pictures", "Pictures", report_pictures.sections(study, main)))
-        parts.append(("labels", f"Pseudo labels of {report_study.title(main)}", _labels(study, main)))
+            parts.append(("pictures", "Pictures", picture_section.sections(study, main)))
+        parts.append(("labels", f"Pseudo labels of {studies.title(main)}", _labels(study, main)))
         parts.append(("classes", "Class by class", _classes(study, main)))
     elif study.of("baseline"):
         parts.append(("classes", "Class by class", html.figures(
-            report_classes.confusion(study, "baseline"), report_classes.calibration(study, ["baseline"]))))  # fmt: skip
-    parts.append(("cost", "Cost", [report_costs.table(study), html.paragraph(report_costs.NOTE, class_="note")]))
-    parts.append(("origin", "How to repeat it", report_costs.origin(study)))
+            class_section.confusion(study, "baseline"), class_section.calibration(study, ["baseline"]))))  # fmt: skip
+    parts.append(("cost", "Cost", [cost_section.table(study), html.paragraph(cost_section.NOTE, class_="note")]))
+    parts.append(("origin", "How to repeat it", cost_section.origin(study)))
     return parts
 
 
 def _verdict(study: Study) -> Safe:
-    lines = [tag("p", report_verdict.sentence(study)), *[tag("p", doubt) for doubt in report_verdict.doubts(study)]]
+    lines = [tag("p", verdict_section.sentence(study)), *[tag("p", doubt) for doubt in verdict_section.doubts(study)]]
     return tag("div", *lines, class_="verdict")
 
 
 def _findings(study: Study) -> Safe | None:
     """What the guard says."""
-    found = report_verdict.findings(study)
+    found = verdict_section.findings(study)
     if not found:
         return None
     lines = [
@@ -99,21 +99,21 @@ def _findings(study: Study) -> Safe | None:
 
 def _labels(study: Study, main: str) -> list[Child]:
     """Those of the main method in the open, those of the others at hand."""
-    why = report_labels.known(study, main)
-    parts: list[Child] = [html.paragraph(why, class_="note") if why else None, report_labels.figures(study, main)]
+    why = label_section.known(study, main)
+    parts: list[Child] = [html.paragraph(why, class_="note") if why else None, label_section.figures(study, main)]
     for method in study.learners[1:]:
         if any(stage.labels for job in study.of(method, finished=False) for stage in job.stages):
-            name = f"Pseudo labels of {report_study.title(method)}"
-            parts.append(html.details(name, report_labels.figures(study, method)))
+            name = f"Pseudo labels of {studies.title(method)}"
+            parts.append(html.details(name, label_section.figures(study, method)))
     return parts
 
 
 def _classes(study: Study, main: str) -> list[Child]:
     both = [method for method in ("baseline", main) if study.of(method)]
     return [
-        html.figures(report_classes.confusion(study, main), report_classes.calibration(study, both)),
-        html.paragraph(report_classes.caveat(study, main), class_="note"),
-        report_classes.table(study, main),
+        html.figures(class_section.confusion(study, main), class_section.calibration(study, both)),
+        html.paragraph(class_section.caveat(study, main), class_="note"),
+        class_section.table(study, main),
     ]
 
 

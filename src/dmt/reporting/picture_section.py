@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dmt import report_study, samples
+from dmt import samples
 from dmt.pages import html
 from dmt.pages.html import Child, Safe, tag
-from dmt.report_study import Study
+from dmt.reporting import studies
+from dmt.reporting.studies import Study
 from dmt.results import JobResult
 from dmt.tasks import opening
 
@@ -74,7 +75,7 @@ def _bytes(image: Image.Image, kind: str, **options: int | bool) -> bytes:
 def sections(study: Study, method: str) -> Safe | None:
     """Both kinds of pictures of one seed, the first that has any."""
     for job in sorted(study.of(method, finished=False), key=lambda each: (not each.finished, each.seed)):
-        room = report_study.folder_of(job) / "samples" / f"seed-{job.seed}"
+        room = studies.folder_of(job) / "samples" / f"seed-{job.seed}"
         names = sorted(path.name.removesuffix("-image.png") for path in room.glob("*-image.png"))
         if names:
             parts = [_legend(study), _rows(study, job, room, names), _strips(job, room, names)]
@@ -98,7 +99,7 @@ def _legend(study: Study) -> Safe | None:
 def _rows(study: Study, job: JobResult, room: Path, names: Sequence[str]) -> Safe:
     """Fig. 8: image, truth, Baseline, method."""
     base = study.base(job)
-    said = [("Baseline", base), (report_study.title(job.method), job)]
+    said = [("Baseline", base), (studies.title(job.method), job)]
     rows = []
     for name in names[:ROWS]:
         panes: list[Pane] = [("image", room / f"{name}-image.png"), ("truth", room / f"{name}-truth.png")]

@@ -8,11 +8,11 @@ import numpy as np
 from PIL import Image
 
 from dmt import samples
-from dmt.label_next import Candidate
+from dmt.auditing.label_next import Candidate
+from dmt.auditing.plates import Plate
+from dmt.auditing.suspects import Suspect
 from dmt.pages import document, html
 from dmt.pages.html import Child, Safe, tag
-from dmt.plates import Plate
-from dmt.suspects import Suspect
 
 LONGEST = 128
 """Pixels of the longer side of a thumbnail: 300 images with four pictures each stay below 5 MB."""

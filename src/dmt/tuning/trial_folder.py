@@ -20,7 +20,7 @@ from dmt import files, run
 from dmt.config import Config
 from dmt.errors import RunError
 from dmt.folder import MANIFEST, Folder, plain
-from dmt.tuning_space import Values
+from dmt.tuning.search_space import Values
 
 INDEX = "tune.json"
 

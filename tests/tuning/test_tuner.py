@@ -12,14 +12,15 @@ from tests.data import photo_layout
 from typer.testing import CliRunner
 
 import dmt
-from dmt import cli, files, presets, run, sharing, tuning_space, tuning_verdict
+from dmt import cli, files, presets, run, sharing
 from dmt.core.evidence import Evidence
 from dmt.data.segment_sets import SegmentSet
 from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
 from dmt.progress import Silent
 from dmt.stopping import Stopped
-from dmt.tuning_result import Tuning
+from dmt.tuning import judging, search_space
+from dmt.tuning.outcome import Tuning
 
 BRIEF = TINY | {"epochs": 4, "epochs_round": 1, "fractions": "1"}
 
@@ -128,9 +129,7 @@ def said(right: np.ndarray) -> Evidence:
 
 def test_noise_is_rarely_chosen() -> None:
     chance = np.random.default_rng(0)
-    chosen = [
-        tuning_verdict.judge([[said(chance.random(200) < 0.8)] for _ in range(5)], fine=True).chosen for _ in range(25)
-    ]
+    chosen = [judging.judge([[said(chance.random(200) < 0.8)] for _ in range(5)], fine=True).chosen for _ in range(25)]
     assert sum(number != 0 for number in chosen) <= 3  # one in twenty is expected
 
 
@@ -138,7 +137,7 @@ def test_a_difference_is_found_and_what_it_cannot_tell_is_said() -> None:
     chance = np.random.default_rng(1)
     hard = chance.random(200)  # the same images are hard for all nets
     trials = [[said(hard + 0.1 * chance.random(200) < limit)] for limit in (0.75, 0.85, 0.86)]
-    verdict = tuning_verdict.judge(trials, fine=True)
+    verdict = judging.judge(trials, fine=True)
     assert verdict.chosen == verdict.best == 2
     assert not verdict.over_best[1].clear
     assert verdict.over_best[0].high < 0
@@ -149,8 +148,8 @@ def test_seeds_that_disagree_are_less_sure_than_seeds_that_agree() -> None:
     def nets(*shares: float) -> list[Evidence]:
         return [said(np.arange(200) % 20 < 20 * share) for share in shares]
 
-    agree = tuning_verdict.judge([nets(0.8, 0.8), nets(0.85, 0.85)], fine=True).over_default[1]
-    disagree = tuning_verdict.judge([nets(0.8, 0.8), nets(0.7, 1.0)], fine=True).over_default[1]
+    agree = judging.judge([nets(0.8, 0.8), nets(0.85, 0.85)], fine=True).over_default[1]
+    disagree = judging.judge([nets(0.8, 0.8), nets(0.7, 1.0)], fine=True).over_default[1]
     assert agree.value == pytest.approx(disagree.value)
     assert agree.clear
     assert not disagree.clear
@@ -165,8 +164,8 @@ def test_mixup_is_not_compared_with_none(settings: dict[str, str], grid: dict[st
     with pytest.raises(ConfigError, match="with and without mixup cannot be compared"):
         tune(tmp_path / "t", settings=BRIEF | settings, grid=grid, **search)
     assert not (tmp_path / "t").exists()
-    tuning_space.require_sense({"mixup": (0.5,)}, presets.get("digits").config, "dmt")  # two numbers may
-    tuning_space.require_sense({"mixup": (0.5,)}, presets.get("scenes").config, "dmt")  # mean IoU is not fine-grained
+    search_space.require_sense({"mixup": (0.5,)}, presets.get("digits").config, "dmt")  # two numbers may
+    search_space.require_sense({"mixup": (0.5,)}, presets.get("scenes").config, "dmt")  # mean IoU is not fine-grained
 
 
 def test_a_stopped_tuning_goes_on_and_ends_as_an_unbroken_one(
@@ -240,7 +239,7 @@ def test_pixels_are_judged_by_mean_iou(few_scenes: SegmentSet, tmp_path: Path) -
 
 
 def test_the_papers_grids_are_the_default() -> None:
-    grids = {name: tuning_space.default(presets.get(name).config)["gamma"] for name in presets.PRESETS}
+    grids = {name: search_space.default(presets.get(name).config)["gamma"] for name in presets.PRESETS}
     assert grids["cifar10-4k"] == grids["cityscapes-1of8"] == (3, 4, 5, 6)
     assert grids["voc-1of20"] == grids["scenes"] == (1, 3, 5, 7, 9)
 
@@ -271,11 +270,11 @@ def test_what_means_nothing_is_refused_in_one_line(options: dict[str, Any], word
 
 
 def test_choices_of_fractions_are_separated_by_a_slash() -> None:
-    given = tuning_space.from_pairs(["fractions=0.2, 0.6,1/0.5,1", "fractions=1", "gamma=1", "gamma=3"])
-    assert tuning_space.parse(given) == {"fractions": ((0.2, 0.6, 1.0), (0.5, 1.0), (1.0,)), "gamma": (1.0, 3.0)}
-    assert len(list(tuning_space.grid(tuning_space.parse(given)))) == 6
+    given = search_space.from_pairs(["fractions=0.2, 0.6,1/0.5,1", "fractions=1", "gamma=1", "gamma=3"])
+    assert search_space.parse(given) == {"fractions": ((0.2, 0.6, 1.0), (0.5, 1.0), (1.0,)), "gamma": (1.0, 3.0)}
+    assert len(list(search_space.grid(search_space.parse(given)))) == 6
     with pytest.raises(ConfigError, match="--grid takes option=value"):
-        tuning_space.from_pairs(["gamma"])
+        search_space.from_pairs(["gamma"])
 
 
 def test_a_folder_holds_one_tuning(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:

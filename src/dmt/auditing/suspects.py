@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from dmt.auditing.juries import Images, Jury, Tell
 from dmt.core import confident
 from dmt.core.confident import Summary, Thresholds, Verdict
-from dmt.juries import Images, Jury, Tell
 from dmt.tasks.base import View
 
 

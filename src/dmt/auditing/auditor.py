@@ -19,26 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dmt import (
-    audit_files,
-    audit_labels,
-    audit_pseudo,
-    environment,
-    files,
-    label_next,
-    presets,
-    progress,
-    results,
-    scoring,
-    starting,
-)
-from dmt.audit_files import Desk, Findings, Judged
-from dmt.audit_labels import Conditions, CrossFit
+from dmt import environment, files, presets, progress, results, scoring, starting
+from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
+from dmt.auditing.audit_files import Desk, Findings, Judged
+from dmt.auditing.given_labels import Conditions, CrossFit
+from dmt.auditing.juries import Jury
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError, RunError
 from dmt.folder import MANIFEST, Folder
-from dmt.juries import Jury
 from dmt.progress import Watcher
 from dmt.results import JobResult
 from dmt.scoring import Finished
@@ -126,10 +115,10 @@ def _examine(
     labels = _labels(task, recipe, conditions)
     nets = jury(folder, job, task, recipe.config, conditions.execution)
     busy = conditions.watcher.busy
-    dockets = audit_pseudo.dockets(nets, folder, job) if len(task.unlabeled) else []
+    dockets = pseudo_labels.dockets(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"{job.method} learns from no stored pseudo labels."
     if dockets:
-        found, bars = audit_pseudo.examine(task, dockets, partial(busy, "judging pseudo labels"))
+        found, bars = pseudo_labels.examine(task, dockets, partial(busy, "judging pseudo labels"))
         pseudo = Judged(found, dockets, bars, len(task.unlabeled))
     following = label_next.choose(nets, count, partial(busy, "looking for images to label"))
     return Findings(labels, pseudo, following or "There are no unlabeled images."), nets
@@ -139,8 +128,8 @@ def _labels(task: Task, recipe: CrossFit, conditions: Conditions) -> Judged | st
     most = len(task.labeled)
     if most < recipe.folds:
         return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
-    dockets = audit_labels.train(task, recipe, conditions)
-    found, bars = audit_labels.examine(task, dockets, partial(conditions.watcher.busy, "judging labels"))
+    dockets = given_labels.train(task, recipe, conditions)
+    found, bars = given_labels.examine(task, dockets, partial(conditions.watcher.busy, "judging labels"))
     return Judged(found, dockets, bars, most)
 
 

@@ -7,7 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from dmt import choosing, environment, files, planning, presets, progress, run, starting, tuning_space, tuning_verdict
+from dmt import choosing, environment, files, planning, presets, progress, run, starting
 from dmt import config as configuration
 from dmt.config import Config
 from dmt.core.evidence import Evidence
@@ -16,11 +16,12 @@ from dmt.folder import MANIFEST, Folder
 from dmt.report import JobResult, Report
 from dmt.stopping import Stop, Stopped
 from dmt.training import evidence_files
-from dmt.tuning_frame import INDEX, Frame
-from dmt.tuning_progress import Trials
-from dmt.tuning_result import DEFAULT, Trial, Tuning
-from dmt.tuning_result import plain as plain_trial
-from dmt.tuning_space import Space, Values
+from dmt.tuning import judging, search_space
+from dmt.tuning.outcome import DEFAULT, Trial, Tuning
+from dmt.tuning.outcome import plain as plain_trial
+from dmt.tuning.search_space import Space, Values
+from dmt.tuning.trial_folder import INDEX, Frame
+from dmt.tuning.trial_progress import Trials
 
 SEARCHES = ("grid", "optuna")
 
@@ -60,7 +61,7 @@ def tune(
     seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
     config, told = _default(data, settings or {}, device)
-    space = tuning_space.default(config) if not grid else tuning_space.parse(grid)
+    space = search_space.default(config) if not grid else search_space.parse(grid)
     _require_sense(space, config, (method, search, trials))
     if not seeds:
         raise ConfigError("nothing to train: give at least one seed")
@@ -102,9 +103,9 @@ def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | No
     if search == "grid" and trials is not None:
         raise ConfigError("--trials is for --search optuna; a grid tries all of its values")
     if search == "optuna":
-        tuning_space.sampler(seed=0)  # it may not be installed
-    tuning_space.require_sense(space, config, method)
-    for values in tuning_space.grid(space) if search == "grid" else ():
+        search_space.sampler(seed=0)  # it may not be installed
+    search_space.require_sense(space, config, method)
+    for values in search_space.grid(space) if search == "grid" else ():
         configuration.override(config, values)
 
 
@@ -128,17 +129,17 @@ class _Tuner:
 
     def search(self, draws: int | None) -> None:
         """The default, then every point of the grid, or so many as Optuna draws."""
-        points = [] if draws is not None else [each for each in tuning_space.grid(self._space) if each != self._default]
+        points = [] if draws is not None else [each for each in search_space.grid(self._space) if each != self._default]
         self._watching = Trials(self._watcher, 1 + (draws or len(points)))
         self.score(self._default)
         for values in points:
             self.score(values)
         if draws is not None:
-            tuning_space.optuna(self._space, draws, self.score, self._frame.seeds[0])
+            search_space.optuna(self._space, draws, self.score, self._frame.seeds[0])
 
     def score(self, values: Values) -> float | None:
         """The score of a point, trained if it is new; None if it could not be trained."""
-        name = DEFAULT if values == self._default else tuning_space.name(values)
+        name = DEFAULT if values == self._default else search_space.name(values)
         if name not in self._trials:
             folder = self._frame.place(name)
             self._watching.trial(name)
@@ -237,7 +238,7 @@ class _Tuner:
         if not judged:
             raise RunError(f"no trial could be trained, the first because: {trials[0].failed}")
         default = 0 if trials[0].failed is None else None
-        verdict = tuning_verdict.judge(judged, self._fine, default)
+        verdict = judging.judge(judged, self._fine, default)
         frame = self._frame
         facts = (self._judged_by, judged[0][0].images, len(frame.seeds), frame.settings, frame.command())
         tuning = Tuning(trials, verdict, *facts)

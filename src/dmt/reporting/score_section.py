@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 
-from dmt import presets, report_study, report_verdict
+from dmt import presets
 from dmt.pages import axes, charts, html
 from dmt.pages.axes import Axes
 from dmt.pages.charts import Level, Series
 from dmt.pages.html import Cell, Safe
-from dmt.report_study import Study
+from dmt.reporting import studies, verdict_section
+from dmt.reporting.studies import Study
 
 
 def table(study: Study) -> Safe:
@@ -23,9 +24,9 @@ def table(study: Study) -> Safe:
 def _row(study: Study, method: str) -> list[Cell]:
     done, all_ = study.of(method), study.of(method, finished=False)
     seeds = f"{len(done)}" if len(done) == len(all_) else f"{len(done)} of {len(all_)}"
-    found = report_study.spread(report_study.score(job) for job in done)
-    plus = report_verdict.gain(study, method).signed_cell
-    return [report_study.title(method), (seeds, len(done)), found.cell, plus]
+    found = studies.spread(studies.score(job) for job in done)
+    plus = verdict_section.gain(study, method).signed_cell
+    return [studies.title(method), (seeds, len(done)), found.cell, plus]
 
 
 def published(study: Study) -> dict[str, float]:
@@ -45,10 +46,10 @@ def by_round(study: Study) -> Safe:
         if line is not None:
             series.append(line)
         elif (found := _last(study, method)) is not None:
-            levels.append(Level(f"{report_study.title(method)} {found:.1f}", found, report_study.color(method)))
+            levels.append(Level(f"{studies.title(method)} {found:.1f}", found, studies.color(method)))
     paper = published(study)
     told = [method for method in study.learners if method in paper][:1]
-    levels += [Level(f"paper's {report_study.title(each)} {paper[each]:.1f}", paper[each], 4) for each in told]
+    levels += [Level(f"paper's {studies.title(each)} {paper[each]:.1f}", paper[each], 4) for each in told]
     if not series:
         return html.figure("Score per round", html.paragraph("No round is finished yet.", class_="note"))
     values = [y + around for line in series for (_, y), spread in _around(line) for around in (-spread, spread)]
@@ -69,19 +70,19 @@ def _around(line: Series) -> list[tuple[tuple[float, float], float]]:
 
 def _line(study: Study, method: str) -> Series | None:
     jobs = study.of(method, finished=False)
-    numbers = report_study.rounds(jobs)
+    numbers = studies.rounds(jobs)
     if not any(numbers) and not any(stage.round for job in jobs for stage in job.stages):
         return None
-    found = [report_study.spread(report_study.score(job, number) for job in jobs) for number in numbers]
+    found = [studies.spread(studies.score(job, number) for job in jobs) for number in numbers]
     points = [(float(number), each.mean) for number, each in zip(numbers, found, strict=True)]
     if not points:
         return None
     spreads = [each.deviation for each in found]
-    return Series(f"{report_study.title(method)} {points[-1][1]:.1f}", points, spreads, report_study.color(method))
+    return Series(f"{studies.title(method)} {points[-1][1]:.1f}", points, spreads, studies.color(method))
 
 
 def _last(study: Study, method: str) -> float | None:
-    found = report_study.spread(report_study.score(job) for job in study.of(method))
+    found = studies.spread(studies.score(job) for job in study.of(method))
     return found.mean if found.count else None
 
 
@@ -92,13 +93,13 @@ def comparison(found: Sequence[Study]) -> Safe:
         for method in study.methods:
             jobs = study.of(method)
             labels = next((study.labels(job) for job in study.of(method, finished=False)), None)
-            score = report_study.spread(report_study.score(job) for job in jobs)
-            plus = report_verdict.gain(study, method).signed_cell
+            score = studies.spread(studies.score(job) for job in jobs)
+            plus = verdict_section.gain(study, method).signed_cell
             options = ", ".join(study.changes) or "as the preset"
             rows.append(
                 [
                     html.text(study.name),
-                    report_study.title(method),
+                    studies.title(method),
                     ("–", math.nan) if labels is None else labels,
                     len(jobs),
                     score.cell,
@@ -133,18 +134,18 @@ def _labels_chart(kin: Sequence[Study]) -> Safe | None:
         for job in study.jobs:
             count = study.labels(job)
             if job.finished and count and job.method != "oracle":
-                places.setdefault(job.method, {}).setdefault(count, []).append(report_study.score(job))
+                places.setdefault(job.method, {}).setdefault(count, []).append(studies.score(job))
     counts = sorted({count for found in places.values() for count in found})
     if len(counts) < 2:
         return None
     series = []
     for method, found in places.items():
-        spreads = {count: report_study.spread(values) for count, values in sorted(found.items())}
+        spreads = {count: studies.spread(values) for count, values in sorted(found.items())}
         points = [(math.log10(count), each.mean) for count, each in spreads.items()]
         around = [each.deviation for each in spreads.values()]
-        series.append(Series(report_study.title(method), points, around, report_study.color(method)))
-    ceiling = report_study.spread(report_study.score(job) for study in kin for job in study.of("oracle"))
-    levels = [Level(f"Oracle {ceiling.mean:.1f}", ceiling.mean, report_study.color("oracle"))] if ceiling.count else []
+        series.append(Series(studies.title(method), points, around, studies.color(method)))
+    ceiling = studies.spread(studies.score(job) for study in kin for job in study.of("oracle"))
+    levels = [Level(f"Oracle {ceiling.mean:.1f}", ceiling.mean, studies.color("oracle"))] if ceiling.count else []
     values = [y + way for line in series for (_, y), spread in _around(line) for way in (-spread, spread)]
     values += [level.value for level in levels]
     ends = (math.log10(counts[0]), math.log10(counts[-1]))

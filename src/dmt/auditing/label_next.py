@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt import juries
+from dmt.auditing import juries
+from dmt.auditing.juries import Images, Jury, Tell
 from dmt.core import disagreement, diverse
 from dmt.core.diverse import Pool
-from dmt.juries import Images, Jury, Tell
 from dmt.tasks.base import View
 from dmt.types import IGNORE
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dmt import guard_rules, report_study
+from dmt import guard_rules
 from dmt.core import evidence
 from dmt.core.evidence import Evidence
 from dmt.pages import charts, html
 from dmt.pages.charts import Heat, Series
 from dmt.pages.html import Child, Safe, tag
-from dmt.report_study import Study
+from dmt.reporting import studies
+from dmt.reporting.studies import Study
 from dmt.results import JobResult
 
 MANY = 30
@@ -41,8 +42,8 @@ def changes(study: Study, method: str) -> list[Change]:
     pairs = [(job, base) for job in study.of(method) if (base := study.base(job)) is not None and base.finished]
     if not pairs:
         return []
-    after = np.mean([report_study.per_class(job) for job, _ in pairs], axis=0)
-    before = np.mean([report_study.per_class(base) for _, base in pairs], axis=0)
+    after = np.mean([studies.per_class(job) for job, _ in pairs], axis=0)
+    before = np.mean([studies.per_class(base) for _, base in pairs], axis=0)
     clear = _clear(pairs)
     there = [label for label in range(len(after)) if np.isfinite(after[label]) and np.isfinite(before[label])]
     return [
@@ -69,7 +70,7 @@ def _clear(pairs: Sequence[tuple[JobResult, JobResult]]) -> np.ndarray | None:
 
 
 def _evidence(job: JobResult) -> list[Evidence | None]:
-    return [stage.evidence(stage.shown, copy) for stage, copy in report_study.nets(job)]
+    return [stage.evidence(stage.shown, copy) for stage, copy in studies.nets(job)]
 
 
 def table(study: Study, method: str) -> Safe:
@@ -77,7 +78,7 @@ def table(study: Study, method: str) -> Safe:
     found = changes(study, method)
     if not found:
         return html.paragraph("There is nothing to compare the classes with yet.", class_="note")
-    name, what = report_study.title(method), "IoU" if study.pixels else "recall"
+    name, what = studies.title(method), "IoU" if study.pixels else "recall"
     rows = [
         (
             html.text(study.classes[change.label]),  # a name, even if it is a number
@@ -123,7 +124,7 @@ def confusion(study: Study, method: str) -> Safe:
     matrix = _matrix(study, method)
     if matrix is None:
         return html.paragraph("No finished net to look at yet.", class_="note")
-    name = report_study.title(method)
+    name = studies.title(method)
     names = study.classes[: len(matrix)]
     if len(matrix) > MANY:
         return html.figure(f"What {name} confuses most", _pairs(matrix, names))
@@ -136,8 +137,8 @@ def _matrix(study: Study, method: str) -> np.ndarray | None:
     found = []
     for job in study.of(method):
         stage, copy = job.shipped()
-        if copy in report_study.shown_scores(stage):
-            found.append(np.array(report_study.shown_scores(stage)[copy]["confusion"], dtype=np.float64))
+        if copy in studies.shown_scores(stage):
+            found.append(np.array(studies.shown_scores(stage)[copy]["confusion"], dtype=np.float64))
     return np.sum(found, axis=0) if found else None
 
 
@@ -178,7 +179,7 @@ def _reliability(study: Study, method: str) -> tuple[Series, float] | None:
     bins, errors = [], []
     for job in study.of(method):
         stage, copy = job.shipped()
-        found = report_study.shown_scores(stage).get(copy, {})
+        found = studies.shown_scores(stage).get(copy, {})
         if "calibration" in found:
             bins.append([[float(number or 0.0) for number in row] for row in found["calibration"]])
             errors.append(found["calibration_error"])
@@ -190,5 +191,5 @@ def _reliability(study: Study, method: str) -> tuple[Series, float] | None:
     means = (rows[..., 1:] * rows[..., :1]).sum(0)[used] / counts[used, None]
     sizes = [2.0 + 6.0 * math.sqrt(count / counts.sum()) for count in counts[used]]
     points = [(float(sure), float(right)) for sure, right in means]
-    line = Series(report_study.title(method), points, color=report_study.color(method), sizes=sizes)
+    line = Series(studies.title(method), points, color=studies.color(method), sizes=sizes)
     return line, float(np.mean([error for error in errors if error is not None] or [math.nan]))

@@ -10,15 +10,16 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from dmt import audit_page, audit_tables, files, label_studio, plates
-from dmt.audit_page import Names, Wall
+from dmt import files
+from dmt.auditing import audit_tables, gallery, label_studio, plates
+from dmt.auditing.gallery import Names, Wall
+from dmt.auditing.juries import Images, Jury
+from dmt.auditing.label_next import Candidate
+from dmt.auditing.label_studio import Errand
+from dmt.auditing.plates import Plate
+from dmt.auditing.suspects import Docket, Suspect
 from dmt.data import photo_files
-from dmt.juries import Images, Jury
-from dmt.label_next import Candidate
-from dmt.label_studio import Errand
 from dmt.pages.html import Safe
-from dmt.plates import Plate
-from dmt.suspects import Docket, Suspect
 from dmt.tasks.base import Task
 from dmt.training.pixel_store import name_of
 
@@ -106,7 +107,7 @@ def write(desk: Desk, findings: Findings) -> None:
         _suspects(desk, "Pseudo labels that are probably wrong", _ON_PSEUDO, findings.pseudo, desk.task.unlabeled),
         _following(desk, findings.following, shown),
     )
-    files.write(desk.out / GALLERY, audit_page.page("Audit", desk.title, *sections))
+    files.write(desk.out / GALLERY, gallery.page("Audit", desk.title, *sections))
 
 
 _ON_LABELS = (
@@ -124,7 +125,7 @@ _ON_NEXT = (
 
 def _suspects(desk: Desk, title: str, note: str, judged: Judged | str, images: Images) -> Safe:
     if isinstance(judged, str):
-        return audit_page.missing(title, judged)
+        return gallery.missing(title, judged)
     worst = judged.suspicious
     shown = worst[: desk.count]
     made: dict[int, Plate] = {}
@@ -135,8 +136,8 @@ def _suspects(desk: Desk, title: str, note: str, judged: Judged | str, images: I
     nets = judged.dockets[0].jury.names
     wall = Wall(partial(plates.picture, images), made, nets)
     if not worst:
-        return audit_page.missing(f"{title}: {counted}", "Nothing looks wrong.")
-    return audit_page.suspects(f"{title}: {counted}", note, shown, wall, desk.names)
+        return gallery.missing(f"{title}: {counted}", "Nothing looks wrong.")
+    return gallery.suspects(f"{title}: {counted}", note, shown, wall, desk.names)
 
 
 def _plates_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, Plate]:
@@ -147,9 +148,9 @@ def _plates_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, Plate]:
 def _following(desk: Desk, found: list[Candidate] | str, made: dict[int, Plate]) -> Safe:
     title = "What to label next"
     if isinstance(found, str):
-        return audit_page.missing(title, found)
+        return gallery.missing(title, found)
     wall = Wall(partial(plates.picture, desk.task.unlabeled), made, desk.jury.names)
-    return audit_page.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, wall, desk.names)
+    return gallery.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, wall, desk.names)
 
 
 def _label_studio(desk: Desk, found: Sequence[Candidate], made: dict[int, Plate]) -> None:

@@ -9,10 +9,11 @@ from tests.conftest import TINY_PIXELS
 from torch import Tensor, nn
 
 from dmt import config as configuration
-from dmt import juries, label_next, presets
+from dmt import presets
+from dmt.auditing import juries, label_next
+from dmt.auditing.juries import Jury
+from dmt.auditing.label_next import Reading
 from dmt.data.segment_sets import SegmentSet
-from dmt.juries import Jury
-from dmt.label_next import Reading
 from dmt.models import build
 from dmt.tasks import opening
 from dmt.tasks.base import Task, View

@@ -4,12 +4,13 @@ import math
 import shlex
 from collections.abc import Sequence
 
-from dmt import progress, report_study
+from dmt import progress
 from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.pages import html
 from dmt.pages.html import Cell, Child, Safe, tag
-from dmt.report_study import Study
+from dmt.reporting import studies
+from dmt.reporting.studies import Study
 from dmt.results import JobResult, StageResult
 from dmt.training.journal import Journal
 
@@ -43,7 +44,7 @@ def _row(study: Study, method: str) -> list[Cell]:
     time = sum(line["seconds"] for line in lines if line.get("waiting") is not None)
     waited = sum(line["seconds"] * line["waiting"] for line in lines if line.get("waiting") is not None)
     return [
-        report_study.title(method),
+        studies.title(method),
         _count(steps),
         _count(planned),
         _count(_cost(jobs, "images")),
@@ -63,7 +64,7 @@ def _duration(seconds: float) -> Cell:
 
 
 def _cost(jobs: Sequence[JobResult], key: str) -> float:
-    return report_study.spread(sum(_of(stage, key) for stage in job.stages) for job in jobs).mean
+    return studies.spread(sum(_of(stage, key) for stage in job.stages) for job in jobs).mean
 
 
 def _of(stage: StageResult, key: str) -> float:
@@ -147,5 +148,5 @@ def progress_table(study: Study) -> Safe | None:
             done = sum(stage.outcome is not None for stage in job.stages)
             steps = [line["step"] for line in stage.journal("interval")]
             now = f"{stage.name}, step {steps[-1] if steps else 0:,} of {stage.outline.get('steps', 0):,}"
-            rows.append((report_study.title(job.method), job.seed, f"{done} of {len(job.stages)}", now))
+            rows.append((studies.title(job.method), job.seed, f"{done} of {len(job.stages)}", now))
     return html.table(("method", "seed", "stages done", "now"), rows) if rows else None

@@ -1,0 +1,1 @@
+"""Runs as one HTML page, made of their files alone."""

@@ -1,0 +1,1 @@
+"""Options chosen on validation images, in a way that does not choose noise."""
