@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export OMP_WAIT_POLICY := passive
+PARALLEL ?= -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format clean
@@ -20,11 +21,11 @@ demo: .venv/.lean  ## train Baseline and DMT on embedded digits and scenes and p
 
 test: .venv/.full  ## run the checks and the whole suite
 	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 check: .venv/.full  ## format, lint, types and the fast tests: before every commit
 	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
 .PHONY: lint
 lint:

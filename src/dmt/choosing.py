@@ -109,7 +109,7 @@ def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recip
         per_class=True,  # with few labels one class would else take all the places
         fractions=_fractions(unlabeled),
     )
-    steps, steps_round = (2000, 1500) if large else (300, 120)
+    steps, steps_round = (2000, 1500) if large else (700, 240)  # after 300 a small net is not at its end
     recipe = replace(
         recipe,
         epochs=_epochs(steps, recipe.batch, labels),

@@ -70,30 +70,28 @@ def fit(
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
+    ending = stop or Stop(budget)  # from here on time counts
     execution = environment.pick_execution(device, fast)
     folder = Folder(Path(out))
     folder.require_ours()
     own = own_folder(data)
     preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution)
-    old, settings = (folder.path / MANIFEST).is_file(), dict(settings or {})
-    if own is not None and budget is not None and old:  # it was fitted to a budget when it was new
-        settings = {key: value for key, value in settings.items() if key not in planning.SHORTENED}
-    config = configuration.override(preset.config, settings)
-    if told and settings:
-        told = (*told, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in settings.items()))
-    if own is not None and budget is not None and not old:
-        album = photos.open_album(own)
-        config, fitted = planning.within(config, album, planning.rehearse(config, album, execution), budget)
+    changed = dict(settings or {})
+    if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
+        changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
+    config = configuration.override(preset.config, changed)
+    if told and changed:
+        told = (*told, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
+    if own is not None and budget is not None and not _is_run(folder):
+        config, fitted = _fitted(config, own, execution, ending)
         told = (*told, *fitted)
     methods = _methods(method, baseline, own, config)
+    seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
+    _require_sense(config, methods, own)
     if keep not in (None, "best", "last"):
         raise ConfigError(f"keep takes best or last, not '{keep}'")
-    _require_sense(config, methods, own)
-    seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     if not checkpoint_every >= 0:
         raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {checkpoint_every}")
-    for each in methods:
-        catalogue.plan(each, config.recipe)  # an unknown method is refused before anything is written
     if not methods or not seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
@@ -103,7 +101,6 @@ def fit(
     with watcher or progress.default() as watching:
         for line in told:
             watching.note(line)
-        ending = stop or Stop(budget)
         conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, ending, watching, donors)
         runner = Runner(config, folder, starts, conditions)
         runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
@@ -138,6 +135,17 @@ def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | Non
     return list(dict.fromkeys([*methods, *(["baseline"] if baseline and set(methods) - guard.WITHOUT else [])]))
 
 
+def _is_run(folder: Folder) -> bool:
+    return (folder.path / MANIFEST).is_file()
+
+
+def _fitted(config: Config, own: Path, execution: Execution, ending: Stop) -> tuple[Config, tuple[str, ...]]:
+    """A schedule for what a rehearsal leaves of the time."""
+    album = photos.open_album(own)
+    rates = planning.rehearse(config, album, execution)
+    return planning.within(config, album, rates, ending.left)
+
+
 def own_folder(data: str | Path) -> Path | None:
     """The folder of own images that ``data`` names; None if it names a preset."""
     own = isinstance(data, Path) or data in OWN
@@ -155,7 +163,7 @@ def own_folder(data: str | Path) -> Path | None:
 
 def _chosen(own: Path, folder: Folder, execution: Execution) -> tuple[Preset, tuple[str, ...]]:
     """What was chosen for own images: now, or when the run that goes on was made."""
-    if not (folder.path / MANIFEST).is_file():
+    if not _is_run(folder):
         choice = choosing.choose(own, execution.device)
         return choice.preset, (*choice.album.notes, *choice.lines)
     known = presets.get(folder.manifest()["data"])
@@ -172,3 +180,5 @@ def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> 
         raise ConfigError("the Oracle needs the labels of all images, which nobody knows here; leave it out")
     if not config.data.sizes.unlabeled and set(methods) - {"baseline", "oracle"}:
         raise ConfigError("there are no unlabeled images to learn from; add some, or use --method baseline")
+    for method in methods:
+        catalogue.plan(method, config.recipe)  # an unknown method is refused before anything is written

@@ -1,5 +1,6 @@
 """Stopping cleanly: a budget that ran out, Ctrl-C and SIGTERM all end a run at a checkpoint."""
 
+import math
 import re
 import signal
 import threading
@@ -28,6 +29,11 @@ class Stop:
 
     def __call__(self) -> bool:
         return self._signal is not None or (self._deadline is not None and time.monotonic() >= self._deadline)
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget; infinite without one."""
+        return math.inf if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     @property
     def asked(self) -> bool:
