@@ -18,6 +18,7 @@ demo: .venv/.lean  ## train Baseline and DMT on embedded digits and scenes and p
 	OMP_NUM_THREADS=1 $(BIN)/dmt fit scenes --compare baseline,dmt --set fractions=0.3,0.6,1 --out runs/demo/scenes > runs/demo-scenes.log && \
 	wait $$digits || { kill $$digits 2> /dev/null; cat runs/demo-digits.log; exit 1; }
 	$(BIN)/dmt report runs/demo/digits runs/demo/scenes
+	$(BIN)/dmt report runs/demo/digits runs/demo/scenes --out runs/demo/report.html
 
 test: .venv/.full  ## run the checks and the whole suite
 	@$(MAKE) --no-print-directory lint
