@@ -1,5 +1,6 @@
 """--keep best: the best round by validation is what predict, score, export, report and a lean pack agree on."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,13 @@ def test_without_validation_a_baseline_is_not_used_unasked(tmp_path: Path) -> No
     assert [job.method for job in report.jobs] == ["dmt", "baseline"]
     assert scoring.preferred(tmp_path, None, None).method == "dmt"
     assert scoring.preferred(tmp_path, "baseline", None).method == "baseline"
+
+
+def test_a_run_keeps_all_its_jobs_alike(ruined: Path, tmp_path: Path) -> None:
+    """Their scores stand in one row, as a mean over seeds."""
+    copy = Path(shutil.copytree(ruined, tmp_path / "run"))
+    fit(copy, "best")
+    dmt.fit("digits", out=copy, method="baseline", settings=RUIN, watcher=Silent())
+    assert {job.keep for job in Folder(copy).jobs()} == {"best"}
+    fit(copy, "last")
+    assert {job.keep for job in Folder(copy).jobs()} == {"last"}

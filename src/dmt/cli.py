@@ -48,6 +48,8 @@ app = typer.Typer(
     dmt fit digits --method dmt --out runs/a                  train; repeat the command to resume
     dmt score runs/a --on test                                measure
     dmt predict runs/a img1.png folder/ --out pred.csv        use
+    dmt report runs/a --out report.html                       look at it
+    dmt audit runs/a                                          wrong labels, and what to label next
     dmt tune digits --seeds 1-3 --out runs/tune               find settings that suit the data
     """,
 )
@@ -146,7 +148,9 @@ def fit(
         checkpoint_every=checkpoint_every,
     )
     out.print(str(report), markup=False)
-    out.print(f"all of it is in {out_}; next: dmt score {shlex.quote(str(out_))} --on test", markup=False)
+    out.print(
+        f"all of it is in {out_}; to look at it: dmt report {shlex.quote(str(out_))} --out report.html", markup=False
+    )
 
 
 @app.command()

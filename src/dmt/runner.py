@@ -97,10 +97,11 @@ class Runner:
             self.folder.record_split(seed, task)
             if isinstance(audit, PixelAudit):
                 samples.write_images(self.folder.path / "samples" / f"seed-{seed}", task, audit)
-        known = {(job.method, job.seed): job.keep for job in self.folder.jobs()}
+        known = self.folder.jobs()
+        keep = keep or next((job.keep for job in known), "last")  # one for the whole run: its jobs are compared
         wanted = [(method, seed) for seed in seeds for method in methods]
-        jobs = self._jobs = [self._job(*each, keep or known.get(each, "last")) for each in wanted]
-        self.folder.add_jobs([job for job, _ in jobs])
+        jobs = self._jobs = [self._job(*each, keep) for each in wanted]
+        self.folder.add_jobs([*(replace(job, keep=keep) for job in known), *(job for job, _ in jobs)])
         works = list({work.identity: work for _, works in jobs for work in works}.values())
         sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
         names = {work.identity: _titles(work, jobs) for work in works}
@@ -139,11 +140,13 @@ class Runner:
         self._announce(title, steps, work.cost, checkpoint.state())
         pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, self._conditions.watcher.step)
         self._worked = True
-        if not loop.fit(trainer, checkpoint, journal, pace):
-            raise self._conditions.stop.error()
-        self._conclude(work, title, trainer, lesson)
-        journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
-        trainer.close()
+        try:
+            if not loop.fit(trainer, checkpoint, journal, pace):
+                raise self._conditions.stop.error()
+            self._conclude(work, title, trainer, lesson)
+            journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
+        finally:
+            trainer.close()
 
     def _warn(self, work: Work, title: str) -> list[guard.Finding]:
         """Everything the guard finds in a stage now; what is new is said at once."""
