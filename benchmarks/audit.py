@@ -104,7 +104,7 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
         execution.active(),
     ):
         dockets = given_labels.train(task, recipe, Conditions(execution, Stop(None), watcher))
-    found, _ = given_labels.examine(task, dockets)
+    found = given_labels.examine(task, dockets).found
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
     for docket in dockets:
         for view, said in docket.jury.look(docket.images):
@@ -162,7 +162,7 @@ def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argp
     jury, _ = _begun(config, settings, seed, options)
     folder, task = Folder(_start(seed, options)), jury.task
     dockets = pseudo_labels.dockets(jury, folder, auditor.chosen_job(folder.path, "dmt", seed))
-    found, _ = pseudo_labels.examine(task, dockets)
+    found = pseudo_labels.examine(task, dockets).found
     given = torch.cat([labels for docket in dockets for _, _, labels in docket.look()])
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
     truth = _truth(opened.split(seed)[1], task.unlabeled.ids)

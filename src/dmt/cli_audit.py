@@ -19,7 +19,13 @@ out = Console(highlight=False, soft_wrap=True)
 def audit(
     run_: RunArg,
     out_: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the findings.  [default: RUN-audit]")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder for the findings.  [default: RUN-audit, with method and seed if given]",
+        ),
     ] = None,
     data_folder: Annotated[
         Path | None,

@@ -3,7 +3,10 @@
 import csv
 import json
 import shutil
+import signal
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +17,17 @@ from typer.testing import CliRunner
 
 import dmt
 from dmt import cli, run
-from dmt.auditing import audit_tables, auditor, label_studio
-from dmt.auditing.audit_files import Judged
-from dmt.auditing.suspects import Suspect
+from dmt.auditing import audit_files, audit_tables, auditor, label_studio, pseudo_labels, suspects
+from dmt.auditing.audit_files import Desk
+from dmt.auditing.suspects import Judged, Suspect
+from dmt.core.execution import Execution
 from dmt.data.segment_sets import SegmentSet
 from dmt.errors import DmtError, RunError
+from dmt.folder import Folder
 from dmt.progress import Silent
+from dmt.scoring import Finished
+from dmt.stopping import Stopped
+from dmt.types import IGNORE
 
 CPU = torch.device("cpu")
 NAMES = ('a "quoted", name', "<b>bold & co", "third\tclass")
@@ -110,8 +118,10 @@ def test_every_file_is_there_and_the_lists_agree(of_images: auditor.Audited) -> 
     assert [task["data"]["image"].rpartition("-digit-")[2] for task in tasks] == [
         f"{row['file'].removeprefix('digit-')}.png" for row in following
     ]
-    for task, row in zip(tasks, following, strict=True):
+    for task, row, each in zip(tasks, following, findings.candidates(), strict=True):
         assert task["predictions"][0]["result"][0]["value"]["choices"] == [row["class"]]
+        assert task["predictions"][0]["score"] == pytest.approx(each.sure, abs=1e-6)
+        assert each.sure <= sum(float(row[f"confidence_{net}"]) for net in (1, 2)) / 2 + 1e-4
         with Image.open(place / task["data"]["file"]) as image:
             assert image.size == (8, 8)
     page = (place / "index.html").read_text(encoding="utf-8")
@@ -148,6 +158,83 @@ def test_the_run_is_not_touched_and_repeating_is_quick(digits: Path, tmp_path: P
     assert state(first.folder / "work") == nets
     assert (first.folder / "label_next.csv").read_bytes() != lists
     assert len(list((first.folder / "images").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("agreement", "words"), [(0.95, "probably wrong given labels"), (0.4, "most of these marks may be false")]
+)
+def test_how_far_the_judges_can_be_believed_is_said(
+    of_images: auditor.Audited, agreement: float, words: str, tmp_path: Path
+) -> None:
+    labels = of_images.findings.labels
+    assert isinstance(labels, Judged)
+    assert labels.agreement is not None
+    assert f"the nets that judge agree with {labels.agreement:.0%} of the labels" in of_images.told[0]
+    findings = replace(of_images.findings, labels=replace(labels, agreement=agreement))
+    (told, *_) = auditor.in_words(findings)
+    assert words in told
+    assert ("probably wrong" in told) == (agreement > suspects.POOR)
+    jury = labels.dockets[0].jury
+    audit_files.write(Desk(tmp_path, jury, "title", 3, None), findings)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert f"The nets that judge agree with {agreement:.0%} of the labels" in page
+    assert ("Given labels that look wrong" in page) == (agreement < suspects.POOR)
+
+
+def test_pseudo_labels_that_were_not_kept_are_not_counted(of_images: auditor.Audited) -> None:
+    pseudo = of_images.findings.pseudo
+    assert isinstance(pseudo, Judged)
+    (docket,) = pseudo.dockets
+    few = replace(docket, labels=lambda view, places: docket.labels(view, places).where(places < 50, IGNORE))
+    judged = pseudo_labels.examine(docket.jury.task, [few])
+    assert judged.of == 50
+    assert judged.found == [each for each in pseudo.found if each.position < 50]
+    assert judged.share == pytest.approx(len(judged.found) / 50)
+
+
+def test_the_nets_that_are_kept_judge(digits: Path) -> None:
+    job = replace(auditor.chosen_job(digits, "dmt", None), keep="best")
+    case = Finished(digits, None, CPU, print)
+
+    def names(best: str) -> tuple[tuple[str, ...], list[str]]:
+        """The nets of the jury and of the pseudo labels, if validation likes this round best."""
+        stages = tuple(
+            replace(stage, outcome=(stage.outcome or {}) | {"scores": {"validation": {"raw": score}}})
+            for stage in job.stages
+            for score in [{"accuracy": 90.0 if stage.name == best else 50.0, "fine_grained": 1.0}]
+        )
+        liked = replace(job, stages=stages)
+        nets = auditor.jury(Folder(digits), liked, case.task(job.seed), case.config, Execution(CPU))
+        return nets.names, [each.source for each in pseudo_labels.dockets(nets, Folder(digits), liked)]
+
+    assert names("A2") == (("A1", "A2"), ["A2"])
+    assert names("A1") == (("A0", "A1"), ["A1"])
+    assert names("A0") == (("A0",), [])
+
+
+def test_ctrl_c_ends_the_judging(digits: Path, of_images: auditor.Audited) -> None:
+    class Impatient(Silent):
+        def busy(self, title: str, done: int, of: int) -> None:
+            assert not asked
+            asked.append(title)
+            signal.raise_signal(signal.SIGINT)
+
+    asked: list[str] = []
+    with pytest.raises(Stopped) as stopped:
+        auditor.audit(digits, out=of_images.folder, folds=2, count=12, device="cpu", watcher=Impatient())
+    assert stopped.value.code == 130
+    assert asked == ["judging labels"]
+
+
+def test_another_method_or_seed_has_a_folder_of_its_own(digits: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "digits"
+    shutil.copytree(digits, copy)
+    options: dict[str, Any] = {"folds": 101, "count": 2, "device": "cpu", "watcher": Silent()}  # so many are not judged
+    asked: list[dict[str, Any]] = [{}, {"method": "baseline"}, {"method": "dmt", "seed": 1}]
+    with pytest.raises(DmtError, match="no such"):
+        auditor.audit(copy, method="a/b", **options)
+    places = [auditor.audit(copy, **each, **options).folder.name for each in asked]
+    assert places == ["digits-audit", "digits-audit-baseline", "digits-audit-dmt-seed-1"]
 
 
 def test_masks_have_maps_and_strokes(of_pixels: auditor.Audited) -> None:

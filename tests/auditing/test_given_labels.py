@@ -9,7 +9,7 @@ from tests.conftest import TINY, TINY_PIXELS
 
 from dmt import config as configuration
 from dmt import presets, starting
-from dmt.auditing import given_labels
+from dmt.auditing import given_labels, suspects
 from dmt.auditing.given_labels import Conditions, CrossFit
 from dmt.config import Config
 from dmt.core.execution import Execution
@@ -85,9 +85,12 @@ def test_flipped_labels_come_first_and_a_stopped_audit_goes_on(digits: tuple[Tas
     dockets = given_labels.train(task, how, conditions())
     nets = sorted(tmp_path.iterdir())
     written = [each.stat().st_mtime_ns for each in nets]
-    found, bars = given_labels.examine(task, dockets)
-    assert len(found) == 200
-    assert bars.shape == (10,)
+    judged = given_labels.examine(task, dockets)
+    found = judged.found
+    assert len(found) == judged.of == 200
+    assert judged.bars.shape == (10,)
+    said = {each.position: each.score <= 0 for each in found}
+    assert judged.agreement == pytest.approx(sum(said.values()) / 200)
     assert len({each.position for each in found[: len(wrong)]} & set(wrong)) >= len(wrong) / 2
     hit = next(each for each in found if each.position in wrong and each.suspicious)
     assert hit.file == task.labeled.ids[hit.position]
@@ -97,8 +100,7 @@ def test_flipped_labels_come_first_and_a_stopped_audit_goes_on(digits: tuple[Tas
     assert other - own == pytest.approx(hit.score, abs=1e-5)
     suspicious = [each.suspicious for each in found]
     assert suspicious == sorted(suspicious, reverse=True)
-    again, _ = given_labels.examine(task, given_labels.train(task, how, conditions()))
-    assert again == found
+    assert given_labels.examine(task, given_labels.train(task, how, conditions())).found == found
     assert [each.stat().st_mtime_ns for each in sorted(tmp_path.iterdir())] == written  # nothing was trained again
 
 
@@ -120,19 +122,27 @@ def test_a_class_with_one_label_is_not_judged(digits: tuple[Task, Config], tmp_p
     kept = torch.cat([(labels < 3).nonzero().squeeze(1), (labels == 9).nonzero()[0]])  # one image of the last class
     few = replace(task, labeled=task.labeled.take(kept))
     how = recipe(replace(config, recipe=replace(config.recipe, epochs=1)), tmp_path)
-    found, _ = given_labels.examine(few, given_labels.train(few, how, conditions()))
-    alone = next(each for each in found if each.position == 60)
+    judged = given_labels.examine(few, given_labels.train(few, how, conditions()))
+    alone = next(each for each in judged.found if each.position == 60)
     assert not alone.suspicious
     assert alone.score == 0.0
+    # nor do nets that never saw the class say what counts as sure of it: nothing is ever suggested to be of it
+    assert judged.bars.isinf().tolist() == [False] * 3 + [True] * 7
 
 
 def test_masks_are_judged_pixel_by_pixel(few_scenes: SegmentSet, tmp_path: Path) -> None:
     task, config = opened("scenes", **TINY_PIXELS | {"epochs": 8})
     dockets = given_labels.train(task, recipe(config, tmp_path), conditions())
-    found, _ = given_labels.examine(task, dockets)
-    assert sorted(each.position for each in found) == list(range(10))
-    for each in found:
+    judged = given_labels.examine(task, dockets)
+    assert sorted(each.position for each in judged.found) == list(range(10))
+    for each in judged.found:
         assert 0 <= each.share <= 1
-        assert each.suspicious == (each.share > 0)
-        assert (each.given == -1) == (not each.suspicious)
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+        assert each.suspicious == (each.share >= suspects.PART)
+        assert (each.given == -1) == (each.share == 0)
+    for part in (True, False):
+        scores = [each.score for each in judged.found if each.suspicious == part]
+        assert scores == sorted(scores, reverse=True)
+    assert judged.share == pytest.approx(sum(each.share for each in judged.found) / 10)
+    assert (
+        judged.counted == f"{len(judged.suspicious)} of 10 masks, and {judged.share:.1%} of the pixels, mean over masks"
+    )

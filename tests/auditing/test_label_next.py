@@ -13,6 +13,8 @@ from dmt import presets
 from dmt.auditing import juries, label_next
 from dmt.auditing.juries import Jury
 from dmt.auditing.label_next import Reading
+from dmt.core import diverse
+from dmt.core.diverse import Pool
 from dmt.data.segment_sets import SegmentSet
 from dmt.models import build
 from dmt.tasks import opening
@@ -72,6 +74,50 @@ def test_nets_that_contradict_each_other_make_doubt(digits: Classification) -> N
     assert reading.says[0].tolist() == [3, 4]
 
 
+class Torn(nn.Module):
+    """Says the same of every image."""
+
+    def __init__(self, *probabilities: float) -> None:
+        super().__init__()
+        self.logits = torch.tensor(probabilities + (1e-9,) * (10 - len(probabilities))).log()
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.logits.expand(len(images), -1)
+
+
+def test_how_sure_the_nets_are_is_said_of_the_class_that_is_suggested(digits: Classification) -> None:
+    jury = Jury(digits, (Torn(0.6, 0.4, 0.0), Torn(0.0, 0.45, 0.55)), ("A", "B"), CPU)
+    for each in label_next.choose(jury, 3):
+        assert [label for label, _ in each.nets] == [0, 2]
+        assert each.label == 1  # neither's first choice, but both's second
+        assert each.sure == pytest.approx(0.425)
+
+
+def test_an_image_without_doubt_has_its_class(digits: Classification) -> None:
+    net = Certain(digits.unlabeled.images[:0].float())
+    net.forward = lambda images: 100 * Certain.forward(net, images)  # type: ignore[method-assign]
+    found = label_next.choose(Jury(digits, (net,), ("A",), CPU), 3)
+    assert [(each.doubt, each.label, each.sure) for each in found] == [(0.0, 3, 1.0)] * 3
+
+
+def test_a_long_list_is_not_chosen_from_ever_more_images(
+    digits: Classification, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_next, "FEWEST", 20)
+    monkeypatch.setattr(label_next, "MOST", 50)
+    sizes: list[int] = []
+    choose = diverse.choose
+
+    def noted(pool: Pool, count: int, most: int) -> list[int]:
+        sizes.append(len(pool.worth))
+        return choose(pool, count, most)
+
+    monkeypatch.setattr(diverse, "choose", noted)
+    for count in (1, 2, 10, 80):
+        label_next.choose(jury_of(digits, "resnet8-4", 1), count)
+    assert sizes == [20, 40, 50, 80]
+
+
 def test_a_class_gets_at_most_twice_its_even_part(digits: Classification) -> None:
     found = label_next.choose(jury_of(digits, "resnet8-4"), 60)
     labels = [each.label for each in found]
@@ -84,7 +130,7 @@ def test_a_class_gets_at_most_twice_its_even_part(digits: Classification) -> Non
 def test_pictures_are_about_the_class_that_stands_out() -> None:
     shares = torch.tensor([[0.5, 0.1, 0.0], [0.5, 0.0, 0.0], [0.4, 0.0, 0.2]])
     blank = torch.zeros(3)
-    kinds = Reading(blank, blank, shares, blank[:, None], blank[:, None]).kinds()
+    kinds = Reading(blank, blank, shares, blank[:, None], blank[:, None], blank).kinds()
     assert kinds.tolist() == [1, 0, 2]
 
 

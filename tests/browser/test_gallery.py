@@ -34,7 +34,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for at in range(COUNT)
     ]
     candidates = [
-        Candidate(at, f"{HOSTILE[at % 3]}{at}.png", at % 3, 0.9, 0.3, ((0, 0.5), (1, 0.6))) for at in range(COUNT)
+        Candidate(at, f"{HOSTILE[at % 3]}{at}.png", at % 3, 0.9, 0.3, ((0, 0.5), (1, 0.6)), 0.5) for at in range(COUNT)
     ]
     nets = (HOSTILE[1], "B2")
     masks = Wall(lambda at: np.zeros((8, 8), np.uint8), {at: plate(given=True) for at in range(COUNT)}, nets)

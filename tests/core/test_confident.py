@@ -31,6 +31,14 @@ def test_thresholds_are_mean_self_confidences() -> None:
     assert math.isinf(values[2])  # no label names class 2, so nothing is ever suggested to be one
 
 
+def test_judges_agree_with_the_labels_that_they_would_give_too() -> None:
+    thresholds = Thresholds(3)
+    assert math.isnan(thresholds.agreement)
+    thresholds.add(sure_of([0, 0, 1, 2], [0.9, 0.9, 0.9, 0.9]), torch.tensor([0, 1, 1, IGNORE]))
+    thresholds.add(sure_of([2], [0.9]), torch.tensor([2]))
+    assert thresholds.agreement == pytest.approx(3 / 4)
+
+
 def test_thresholds_add_up_in_parts() -> None:
     chance = torch.Generator().manual_seed(0)
     probabilities = torch.randn(40, 3, 4, 5, generator=chance).softmax(1)

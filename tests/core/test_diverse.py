@@ -18,9 +18,14 @@ def test_the_worthiest_comes_first_then_what_is_far_from_it() -> None:
     assert found == [0, 2, 1]
 
 
-def test_what_is_covered_already_is_not_sought() -> None:
-    some = pool([0.9, 0.5], [[0.0, 0.0], [1.0, 0.0]])
-    assert diverse.choose(some, 1, most=1, covered=np.array([[0.0, 0.1]])) == [1]
+def test_distances_are_exact_enough_far_from_the_origin() -> None:
+    points = (1000.0 + np.random.default_rng(3).random((50, 8))).astype(np.float32)
+    worth, chosen = np.random.default_rng(4).random(50), [0]
+    worth[0] = 2.0
+    for _ in range(9):  # the same in plain float64
+        gaps = np.linalg.norm(points[:, None].astype(np.float64) - points[chosen], axis=2).min(1)
+        chosen.append(int((worth * gaps).argmax()))
+    assert diverse.choose(pool(worth.tolist(), points.tolist()), 10, most=50) == chosen
 
 
 def test_copies_are_never_chosen_even_if_the_list_stays_short() -> None:

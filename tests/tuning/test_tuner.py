@@ -1,7 +1,9 @@
 """Tuning as a user meets it: what is trained and what is shared, what is chosen and what is left to chance."""
 
 import re
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
 from dmt.progress import Silent
 from dmt.stopping import Stopped
-from dmt.tuning import judging, search_space
+from dmt.tuning import search_space
 from dmt.tuning.outcome import Tuning
 
 BRIEF = TINY | {"epochs": 4, "epochs_round": 1, "fractions": "1"}
@@ -97,6 +99,9 @@ def test_the_result_is_in_words_a_table_and_a_command(tuned: tuple[Path, Tuning,
     assert "--set net=resnet8-4" in tuning.line
     assert "with one seed, luck in training is not in the intervals" in text
     assert "1 shared between trials" in text
+    accuracies = [f"{value:.2f}" for value in tuning.verdict.accuracies]
+    rows = [line for line in tuning.table().splitlines() if "gamma=" in line]
+    assert [line.split("│")[3].strip() for line in rows] == accuracies
 
 
 def test_the_command_goes_on_without_training_anything(tuned: tuple[Path, Tuning, Watch]) -> None:
@@ -117,42 +122,6 @@ def test_a_broken_default_is_mended(tmp_path: Path) -> None:
     assert "1e-06" not in tuning.line
     assert "rate_round=0.1 is clearly better than the default" in str(tuning)
     assert files.read_json(tmp_path / "t" / "tune.json")["chosen"] == "rate_round=0.1"
-
-
-def said(right: np.ndarray) -> Evidence:
-    """Of two classes; a right image is called so with a probability of 0.9."""
-    image = np.arange(len(right), dtype=np.int32)
-    truth = image % 2
-    labels = np.where(right, truth, 1 - truth).astype(np.int32)
-    return Evidence(image, truth, labels, np.ones_like(image), 0.9 * right.astype(np.float32), 2, False)
-
-
-def test_noise_is_rarely_chosen() -> None:
-    chance = np.random.default_rng(0)
-    chosen = [judging.judge([[said(chance.random(200) < 0.8)] for _ in range(5)], fine=True).chosen for _ in range(25)]
-    assert sum(number != 0 for number in chosen) <= 3  # one in twenty is expected
-
-
-def test_a_difference_is_found_and_what_it_cannot_tell_is_said() -> None:
-    chance = np.random.default_rng(1)
-    hard = chance.random(200)  # the same images are hard for all nets
-    trials = [[said(hard + 0.1 * chance.random(200) < limit)] for limit in (0.75, 0.85, 0.86)]
-    verdict = judging.judge(trials, fine=True)
-    assert verdict.chosen == verdict.best == 2
-    assert not verdict.over_best[1].clear
-    assert verdict.over_best[0].high < 0
-    assert 0.5 < verdict.least < 5
-
-
-def test_seeds_that_disagree_are_less_sure_than_seeds_that_agree() -> None:
-    def nets(*shares: float) -> list[Evidence]:
-        return [said(np.arange(200) % 20 < 20 * share) for share in shares]
-
-    agree = judging.judge([nets(0.8, 0.8), nets(0.85, 0.85)], fine=True).over_default[1]
-    disagree = judging.judge([nets(0.8, 0.8), nets(0.7, 1.0)], fine=True).over_default[1]
-    assert agree.value == pytest.approx(disagree.value)
-    assert agree.clear
-    assert not disagree.clear
 
 
 @pytest.mark.parametrize(
@@ -235,6 +204,8 @@ def test_pixels_are_judged_by_mean_iou(few_scenes: SegmentSet, tmp_path: Path) -
     settings = TINY_PIXELS | {"fractions": "1"}
     tuning, _ = tune(tmp_path / "t", data="scenes", settings=settings, grid={"gamma": [1.0]})
     assert tuning.judged_by == "mean IoU"
+    assert tuning.verdict.accuracies == tuning.verdict.scores
+    assert "accuracy" not in tuning.table()
     assert [trial.shared for trial in tuning.trials] == [0, 2]
 
 
@@ -288,6 +259,26 @@ def test_a_folder_holds_one_tuning(tuned: tuple[Path, Tuning, Watch], tmp_path: 
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunError, match="holds other files"):
         tune(tmp_path)
+
+
+def test_nothing_is_written_while_another_process_is_there(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    place.mkdir()
+    with Folder(place).locked(), pytest.raises(RunError, match="in use by another process"):
+        tune(place)
+    assert [path.name for path in place.iterdir() if not path.name.startswith(".")] == []
+
+
+def test_validation_without_a_label_is_refused(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    shutil.copytree(tuned[0], out)
+    blank = np.zeros(0, np.int32)
+    for path in out.glob("trials/*/stages/*/evidence-validation-*.npz"):
+        head = Evidence.of(np.load(path))
+        arrays: dict[str, Any] = replace(head, image=blank, truth=blank, said=blank, count=blank).arrays()
+        np.savez(path, **arrays)
+    with pytest.raises(RunError, match="no validation image has a single label"):
+        tune(out)
 
 
 def test_only_finished_stages_are_taken(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from torch import Tensor
 
 from dmt import files
 from dmt.auditing import audit_tables, gallery, label_studio, plates
 from dmt.auditing.gallery import Names, Wall
-from dmt.auditing.juries import Images, Jury
+from dmt.auditing.juries import Images, Jury, Tell
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.label_studio import Errand
 from dmt.auditing.plates import Plate
-from dmt.auditing.suspects import Docket, Suspect
+from dmt.auditing.suspects import Judged
 from dmt.data import photo_files
 from dmt.pages.html import Safe
 from dmt.tasks.base import Task
@@ -25,33 +24,6 @@ from dmt.training.pixel_store import name_of
 
 GALLERY, LABELS, PSEUDO, NEXT = "index.html", "labels.csv", "pseudo_labels.csv", "label_next.csv"
 TASKS, INTERFACE, IMAGES = "label_studio.json", "label_studio.xml", "images"
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Labels that were judged.
-
-    Attributes:
-        found: the findings, worst first.
-        dockets, bars: by whom and by which thresholds, to make pictures of it.
-        of: how many images there were.
-    """
-
-    found: list[Suspect]
-    dockets: list[Docket]
-    bars: Tensor
-    of: int
-
-    @property
-    def counted(self) -> str:
-        """How many labels are probably wrong; of masks, which part."""
-        if self.dockets[0].jury.task.pixels:
-            return f"{sum(each.share for each in self.found) / self.of:.1%} of the pixels, mean over images"
-        return f"{len(self.suspicious):,} of {self.of:,}"
-
-    @property
-    def suspicious(self) -> list[Suspect]:
-        return [each for each in self.found if each.suspicious]
 
 
 @dataclass(frozen=True)
@@ -75,6 +47,7 @@ class Desk:
         title: what was audited.
         count: entries of each list in the gallery.
         files: the folder of the images, if they have files of their own.
+        tell: hears how many of the pictures of a list are made.
     """
 
     out: Path
@@ -82,6 +55,7 @@ class Desk:
     title: str
     count: int
     files: Path | None
+    tell: Tell | None = None
 
     @property
     def task(self) -> Task:
@@ -103,8 +77,8 @@ def write(desk: Desk, findings: Findings) -> None:
     shown = _plates_of(desk, findings.candidates())
     _label_studio(desk, findings.candidates(), shown)
     sections = (
-        _suspects(desk, "Given labels that are probably wrong", _ON_LABELS, findings.labels, desk.task.labeled),
-        _suspects(desk, "Pseudo labels that are probably wrong", _ON_PSEUDO, findings.pseudo, desk.task.unlabeled),
+        _suspects(desk, "Given labels", _ON_LABELS, findings.labels, desk.task.labeled),
+        _suspects(desk, "Pseudo labels", _ON_PSEUDO, findings.pseudo, desk.task.unlabeled),
         _following(desk, findings.following, shown),
     )
     files.write(desk.out / GALLERY, gallery.page("Audit", desk.title, *sections))
@@ -115,34 +89,38 @@ _ON_LABELS = (
     "probability that each net gives to both."
 )
 _ON_PSEUDO = (
-    "Labels of the last round that the last nets contradict, though they learned from them. Stored → suggested, and "
-    "the probability that each net gives to both."
+    "Labels that the run's nets contradict, though they learned from them. Stored → suggested, and the probability "
+    "that each net gives to both."
 )
 _ON_NEXT = (
     "Images that the nets are unsure of or disagree about, and that differ from each other. Begin with the first."
 )
 
 
-def _suspects(desk: Desk, title: str, note: str, judged: Judged | str, images: Images) -> Safe:
+def _suspects(desk: Desk, what: str, note: str, judged: Judged | str, images: Images) -> Safe:
     if isinstance(judged, str):
-        return gallery.missing(title, judged)
+        return gallery.missing(f"{what} that are probably wrong", judged)
+    title = f"{what} that {'look' if judged.poor else 'are probably'} wrong"
+    trust = f" {judged.trust[0].upper()}{judged.trust[1:]}." if judged.trust else ""
     worst = judged.suspicious
     shown = worst[: desk.count]
     made: dict[int, Plate] = {}
     for docket in judged.dockets if desk.task.pixels else ():
         places = [each.position for each in shown if each.source == docket.source]
-        made |= plates.of_labels(docket, places, judged.bars)
+        made |= plates.of_labels(docket, places, judged.bars, desk.tell)
     counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
     nets = judged.dockets[0].jury.names
     wall = Wall(partial(plates.picture, images), made, nets)
     if not worst:
-        return gallery.missing(f"{title}: {counted}", "Nothing looks wrong.")
-    return gallery.suspects(f"{title}: {counted}", note, shown, wall, desk.names)
+        return gallery.missing(f"{title}: {counted}", f"Nothing looks wrong.{trust}")
+    return gallery.suspects(f"{title}: {counted}", f"{note}{trust}", shown, wall, desk.names)
 
 
 def _plates_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, Plate]:
     places = [each.position for each in found]
-    return plates.of_doubt(desk.jury, desk.task.unlabeled, places) if desk.task.pixels and places else {}
+    if not desk.task.pixels or not places:
+        return {}
+    return plates.of_doubt(desk.jury, desk.task.unlabeled, places, desk.tell)
 
 
 def _following(desk: Desk, found: list[Candidate] | str, made: dict[int, Plate]) -> Safe:
@@ -171,9 +149,8 @@ def _errand(desk: Desk, each: Candidate, plate: Plate | None) -> Errand:
     elif plate is not None:
         size = photo_files.photo_size(desk.files / each.file)  # in training, large photos are made smaller
     why = (("doubt", round(each.doubt, 4)), ("disagreement", round(each.disagreement, 4)))
-    score = sum(sure for _, sure in each.nets) / len(each.nets)
     mask = None if plate is None else plate.suggested
-    return Errand(path, each.label if plate is None else None, mask, score, size, why)
+    return Errand(path, each.label if plate is None else None, mask, each.sure, size, why)
 
 
 def _png(image: np.ndarray) -> bytes:

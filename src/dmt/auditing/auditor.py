@@ -4,7 +4,7 @@
 runs/a-audit/
   index.html            the gallery
   labels.csv            every given label, the most suspicious first
-  pseudo_labels.csv     suspicious pseudo labels of the last round
+  pseudo_labels.csv     suspicious pseudo labels of the round that is kept
   label_next.csv        unlabeled images, the one to label first at the top
   label_studio.json     the same for Label Studio; label_studio.xml is the labeling interface for it
   images/               those images, where the data set has no files of its own
@@ -16,14 +16,14 @@ runs/a-audit/
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from dmt import environment, files, presets, progress, results, scoring, starting
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
-from dmt.auditing.audit_files import Desk, Findings, Judged
+from dmt.auditing.audit_files import Desk, Findings
 from dmt.auditing.given_labels import Conditions, CrossFit
-from dmt.auditing.juries import Jury
+from dmt.auditing.juries import Jury, Tell
+from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError, RunError
@@ -71,7 +71,7 @@ def audit(
 
     Args:
         run: a run folder; nothing in it is changed.
-        out: folder for the findings; by default RUN-audit.
+        out: folder for the findings; by default RUN-audit, with method and seed in its name where they are given.
         data_folder: where the images are; by default as in fit.
         method, seed: of a run with several, these; by default those that validation prefers.
         folds: the given labels are judged in so many parts, each by nets trained on the others.
@@ -83,11 +83,11 @@ def audit(
     if folds < 2 or count < 1:
         raise ConfigError("an audit needs --folds of 2 or more, and a --count of 1 or more")
     path = Path(run)
+    job = chosen_job(path, method, seed)  # first: what was asked for becomes part of a name
     named = path if path.name not in ("", "..") else path.resolve()
-    place = named.with_name(f"{named.name}-audit") if out is None else Path(out)
+    place = _default_place(named, method, seed) if out is None else Path(out)
     _require_ours(place)
     execution = environment.pick_execution(device)
-    job = chosen_job(path, method, seed)
     # before there is a watcher: reading shows progress of its own
     case = Finished(path, None if data_folder is None else Path(data_folder), execution.device, _note)
     task = case.task(job.seed)
@@ -104,8 +104,8 @@ def audit(
             title = f"{named.name}: {job.method}, seed {job.seed}"
             own = manifest["data"] in presets.OWN
             images = Path(data_folder or manifest["folder"]) if own else None
-            audit_files.write(Desk(place, nets, title, count, images), findings)
-    return Audited(place, findings, _told(findings))
+            audit_files.write(Desk(place, nets, title, count, images, _tell(conditions, "drawing")), findings)
+    return Audited(place, findings, in_words(findings))
 
 
 def _examine(
@@ -114,13 +114,11 @@ def _examine(
     """The three lists, and the run's nets that made two of them."""
     labels = _labels(task, recipe, conditions)
     nets = jury(folder, job, task, recipe.config, conditions.execution)
-    busy = conditions.watcher.busy
     dockets = pseudo_labels.dockets(nets, folder, job) if len(task.unlabeled) else []
-    pseudo: Judged | str = f"{job.method} learns from no stored pseudo labels."
+    pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."
     if dockets:
-        found, bars = pseudo_labels.examine(task, dockets, partial(busy, "judging pseudo labels"))
-        pseudo = Judged(found, dockets, bars, len(task.unlabeled))
-    following = label_next.choose(nets, count, partial(busy, "looking for images to label"))
+        pseudo = pseudo_labels.examine(task, dockets, _tell(conditions, "judging pseudo labels"))
+    following = label_next.choose(nets, count, _tell(conditions, "looking for images to label"))
     return Findings(labels, pseudo, following or "There are no unlabeled images."), nets
 
 
@@ -129,13 +127,26 @@ def _labels(task: Task, recipe: CrossFit, conditions: Conditions) -> Judged | st
     if most < recipe.folds:
         return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
     dockets = given_labels.train(task, recipe, conditions)
-    found, bars = given_labels.examine(task, dockets, partial(conditions.watcher.busy, "judging labels"))
-    return Judged(found, dockets, bars, most)
+    return given_labels.examine(task, dockets, _tell(conditions, "judging labels"))
+
+
+def _tell(conditions: Conditions, what: str) -> Tell:
+    """Shows how far it is, and ends it where somebody wants it to stop."""
+
+    def tell(done: int, of: int) -> None:
+        conditions.watcher.busy(what, done, of)
+        if conditions.stop():
+            raise conditions.stop.error()
+
+    return tell
 
 
 def jury(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Jury:
-    """The last nets of a pair, or the last two of a chain."""
-    stages = [stage for stage in job.stages if stage.name in job.results] if len(job.lines) > 1 else job.stages[-2:]
+    """The nets of a pair that are kept, or the one of a chain and the one before it."""
+    stages = job.kept()
+    if len(job.lines) == 1:
+        at = job.stages.index(stages[0])
+        stages = list(job.stages[max(0, at - 1) : at + 1])
     nets = []
     for stage in stages:
         spec = task.net_spec(config.net_of(stage.name[0]))
@@ -172,6 +183,12 @@ def _starts(path: Path, case: Finished, given: Mapping[str, str] | None) -> Star
     return found
 
 
+def _default_place(run: Path, method: str | None, seed: int | None) -> Path:
+    """Beside the run. Findings on another method or seed go elsewhere, not over the first ones."""
+    asked = ([] if method is None else [method]) + ([] if seed is None else [f"seed-{seed}"])
+    return run.with_name("-".join([run.name, "audit", *asked]))
+
+
 def _require_ours(place: Path) -> None:
     """Refuse a place that holds something else, before anything is written there."""
     if place.is_file():
@@ -184,13 +201,15 @@ def _note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _told(findings: Findings) -> tuple[str, ...]:
+def in_words(findings: Findings) -> tuple[str, ...]:
+    """A line on each list."""
     lines = []
-    for what, each in (("given labels", findings.labels), ("pseudo labels of the last round", findings.pseudo)):
+    for what, each in (("given labels", findings.labels), ("pseudo labels", findings.pseudo)):
         if isinstance(each, str):
             lines.append(f"{what}: {each}")
         else:
-            lines.append(f"probably wrong {what}: {each.counted}")
+            told = f"{'suspicious' if each.poor else 'probably wrong'} {what}: {each.counted}"
+            lines.append(f"{told}; {each.trust}" if each.trust else told)
     found = findings.following
     lines.append(found if isinstance(found, str) else f"to label next: {len(found):,} images")
     return tuple(lines)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dmt.auditing import suspects
 from dmt.auditing.juries import Jury, Tell
-from dmt.auditing.suspects import Docket, Suspect
+from dmt.auditing.suspects import Docket, Judged
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
@@ -125,10 +125,13 @@ def train(task: Task, recipe: CrossFit, conditions: Conditions) -> list[Docket]:
             for fold in range(1, recipe.folds + 1)]  # fmt: skip
 
 
-def examine(task: Task, dockets: list[Docket], tell: Tell | None = None) -> tuple[list[Suspect], Tensor]:
-    """A finding for every labeled image, the most suspicious first, and what counted as sure of each class."""
-    bars = suspects.thresholds(dockets, len(task.classes), tell)
-    return suspects.ranked(each for docket in dockets for each in suspects.find(docket, bars, tell)), bars
+def examine(task: Task, dockets: list[Docket], tell: Tell | None = None) -> Judged:
+    """A finding for every labeled image, the most suspicious first."""
+    sure = suspects.thresholds(dockets, len(task.classes), tell)
+    bars = sure.values()
+    found = suspects.ranked(each for docket in dockets for each in suspects.find(docket, bars, tell))
+    of = sum(each.labeled for each in found)
+    return Judged(found, dockets, bars, of, sum(each.share for each in found) / max(1, of), sure.agreement)
 
 
 def _train(task: Task, recipe: CrossFit, conditions: Conditions, judge: Judge) -> None:

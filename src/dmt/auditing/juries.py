@@ -44,7 +44,7 @@ class Jury:
             if tell is not None:
                 tell(done, len(images))
 
-    def features(self, images: Images) -> Tensor:
+    def features(self, images: Images, tell: Tell | None = None) -> Tensor:
         """(N, D) on the host: what goes into the last layer of the first net, in the mean over a picture.
 
         Of a net whose last layer cannot be found, it is small copies of the images themselves.
@@ -60,6 +60,8 @@ class Jury:
                 last = seen[-1].float()
                 parts.append((view.positions, (last if last.dim() == 2 else last.flatten(2).mean(2)).cpu()))
                 seen.clear()
+                if tell is not None:
+                    tell(sum(len(positions) for positions, _ in parts), len(images))
         finally:
             hook.remove()
         return _ordered(parts) if parts else torch.zeros(0, 1)

@@ -16,7 +16,9 @@ from dmt.types import IGNORE
 POOL = 20
 """Of so many times the images asked for, the ones most worth a label, the list is chosen."""
 
-FEWEST = 1000
+FEWEST, MOST = 1000, 5000
+"""But never of fewer, nor of more unless more are asked for: each one chosen is compared with all of them."""
+
 EVEN, FLOOR = 2.0, 5
 """A class may have so many times its even part of the list, and so many images in any case."""
 
@@ -31,6 +33,7 @@ class Candidate:
         doubt: how unsure the nets are in all, in [0, 1].
         disagreement: the part of that which comes from contradicting each other.
         nets: each net's label and confidence; of pixels, IGNORE and the mean confidence.
+        sure: the probability of that class in the mean over nets; of pixels, of the class that each would get.
     """
 
     position: int
@@ -39,6 +42,7 @@ class Candidate:
     doubt: float
     disagreement: float
     nets: tuple[tuple[int, float], ...]
+    sure: float
 
 
 @dataclass(frozen=True)
@@ -47,17 +51,19 @@ class Reading:
 
     Attributes:
         shares: (N, C) what is in doubt, by the class it would get.
-        says, sure: (N, nets) each net's label, of pixels IGNORE, and confidence.
+        says, confidence: (N, nets) each net's label, of pixels IGNORE, and confidence.
+        sure: (N,) confidence of the nets in their mean.
     """
 
     doubt: Tensor
     disagreement: Tensor
     shares: Tensor
     says: Tensor
+    confidence: Tensor
     sure: Tensor
 
     def take(self, positions: Tensor) -> "Reading":
-        every = (self.doubt, self.disagreement, self.shares, self.says, self.sure)
+        every = (self.doubt, self.disagreement, self.shares, self.says, self.confidence, self.sure)
         return Reading(*(each[positions] for each in every))
 
     def kinds(self) -> Tensor:
@@ -71,12 +77,13 @@ def choose(jury: Jury, count: int, tell: Tell | None = None) -> list[Candidate]:
     if not len(images):
         return []
     reading = read(jury, images, tell)
-    best = reading.doubt.argsort(descending=True, stable=True)[: max(POOL * count, FEWEST)]
+    room = max(FEWEST, count, min(POOL * count, MOST))
+    best = reading.doubt.argsort(descending=True, stable=True)[:room]
     few, kept = images.take(best), reading.take(best)
     kinds = kept.kinds()
     pool = Pool(
-        worth=kept.doubt.double().numpy(),
-        features=_unit(jury.features(few)),
+        worth=kept.doubt.numpy(),
+        features=_unit(jury.features(few, tell)),
         looks=juries.looks(few).numpy(),
         kinds=kinds.numpy(),
     )
@@ -101,12 +108,13 @@ def _read(jury: Jury, images: Images, view: View, probabilities: Tensor) -> tupl
         return (values * where).flatten(1).sum(1) / count if where.dim() > 1 else values
 
     doubt = disagreement.doubt(probabilities)
-    confidence, says = probabilities.max(2)  # (nets, n, *S)
-    label = probabilities.mean(0).argmax(1)
-    shares = torch.stack([mean(doubt * (label == number)) for number in range(len(jury.task.classes))], 1)
-    sure = torch.stack([mean(each) for each in confidence], 1)
-    named = says.T if says.dim() == 2 else torch.full_like(sure, IGNORE, dtype=torch.int64)
-    columns = (mean(doubt), mean(disagreement.disagreement(probabilities)), shares, named, sure)
+    best, says = probabilities.max(2)  # (nets, n, *S)
+    sure, label = probabilities.mean(0).max(1)  # (n, *S)
+    some = doubt.clamp(min=1e-9)  # so that an image without any doubt has a class too
+    shares = torch.stack([mean(some * (label == number)) for number in range(len(jury.task.classes))], 1)
+    confidence = torch.stack([mean(each) for each in best], 1)
+    named = says.T if says.dim() == 2 else torch.full_like(confidence, IGNORE, dtype=torch.int64)
+    columns = (mean(doubt), mean(disagreement.disagreement(probabilities)), shares, named, confidence, mean(sure))
     return tuple(each.cpu() for each in columns)
 
 
@@ -117,11 +125,12 @@ def _candidate(images: Images, places: Tensor, reading: Reading, kinds: Tensor, 
         label=int(kinds[row]),
         doubt=float(reading.doubt[row]),
         disagreement=float(reading.disagreement[row]),
-        nets=tuple(zip(reading.says[row].tolist(), reading.sure[row].tolist(), strict=True)),
+        nets=tuple(zip(reading.says[row].tolist(), reading.confidence[row].tolist(), strict=True)),
+        sure=float(reading.sure[row]),
     )
 
 
 def _unit(features: Tensor) -> np.ndarray:
     """Features of length 1: what a net sees counts, not how much of it."""
-    result: np.ndarray = (features / features.norm(dim=1, keepdim=True).clamp(min=1e-12)).double().numpy()
+    result: np.ndarray = (features / features.norm(dim=1, keepdim=True).clamp(min=1e-12)).numpy()
     return result

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.auditing.juries import Images, Jury
+from dmt.auditing.juries import Images, Jury, Tell
 from dmt.auditing.suspects import Docket
 from dmt.core import disagreement
 
@@ -30,11 +30,11 @@ class Plate:
     given: np.ndarray | None = None
 
 
-def of_labels(docket: Docket, places: Iterable[int], bars: Tensor) -> dict[int, Plate]:
+def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | None = None) -> dict[int, Plate]:
     """Plates of labels that were judged, by place. Heat is the margin by which they lose, where they are suspicious."""
     few = docket.only(places)
     found = {}
-    for view, probabilities, given in few.look():
+    for view, probabilities, given in few.look(tell):
         verdict = few.judge(probabilities, given, bars)
         planes = (probabilities.mean(0).argmax(1), verdict.margin.where(verdict.suspicious, 0.0), given)
         suggested, heat, labels = (plane.cpu() for plane in planes)
@@ -50,11 +50,11 @@ def of_labels(docket: Docket, places: Iterable[int], bars: Tensor) -> dict[int, 
     return found
 
 
-def of_doubt(jury: Jury, images: Images, places: list[int]) -> dict[int, Plate]:
+def of_doubt(jury: Jury, images: Images, places: list[int], tell: Tell | None = None) -> dict[int, Plate]:
     """Plates of unlabeled images, by place. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
-    for view, probabilities in jury.look(few):
+    for view, probabilities in jury.look(few, tell):
         suggested, heat = probabilities.mean(0).argmax(1).cpu(), disagreement.doubt(probabilities).cpu()
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few, position)

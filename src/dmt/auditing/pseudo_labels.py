@@ -1,4 +1,4 @@
-"""Pseudo labels that are probably wrong: of the last round, those that the run's last nets contradict.
+"""Pseudo labels that are probably wrong: of the round whose nets are kept, those that these nets contradict.
 
 They do so although one of them, or each of a pair, learned from these labels.
 """
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dmt.auditing import suspects
 from dmt.auditing.juries import Jury, Tell
-from dmt.auditing.suspects import Docket, Suspect
+from dmt.auditing.suspects import Docket, Judged, Suspect
 from dmt.data import size_groups
 from dmt.data.size_groups import NO_LABEL
 from dmt.folder import Folder
@@ -24,27 +24,29 @@ from dmt.types import IGNORE
 
 
 def dockets(jury: Jury, folder: Folder, job: JobResult) -> list[Docket]:
-    """The labels that the last stages learned from; none if they had no pseudo labels."""
+    """The labels that the kept nets learned from; none if they had no pseudo labels."""
     found = []
-    for stage in job.stages:
+    for stage in job.kept():
         place = folder.stage(stage.place)
-        if stage.name in job.results and PixelStore.exists(place):  # the marker of either store
+        if PixelStore.exists(place):  # the marker of either store
             labels = _labels(labeler.load(jury.task, place))
             places = torch.arange(len(jury.task.unlabeled))
             found.append(Docket(jury, jury.task.unlabeled, labels, places, source=stage.name))
     return found
 
 
-def examine(task: Task, found: list[Docket], tell: Tell | None = None) -> tuple[list[Suspect], Tensor]:
-    """The suspicious labels, worst first, an image at most once; and the thresholds that a suggestion must reach."""
+def examine(task: Task, every: list[Docket], tell: Tell | None = None) -> Judged:
+    """The suspicious labels, worst first, an image at most once."""
     # these nets learned from the labels: that they prefer another class at all says enough, so there is no threshold
     bars = torch.zeros(len(task.classes))
     worst: dict[int, Suspect] = {}
-    for docket in found:
+    for docket in every:
         for each in suspects.find(docket, bars, tell):
-            if each.suspicious and (each.position not in worst or worst[each.position].score < each.score):
+            if each.labeled and (each.position not in worst or worst[each.position].score < each.score):
                 worst[each.position] = each
-    return suspects.ranked(worst.values()), bars
+    found = suspects.ranked(each for each in worst.values() if each.suspicious)
+    share = sum(each.share for each in worst.values()) / max(1, len(worst))
+    return Judged(found, every, bars, len(worst), share)
 
 
 def _labels(store: Store | PixelStore) -> Callable[[View, Tensor], Tensor]:

@@ -1,5 +1,6 @@
 """Labels that a jury thinks are wrong: one finding for each image, the most suspicious first."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,13 @@ from dmt.auditing.juries import Images, Jury, Tell
 from dmt.core import confident
 from dmt.core.confident import Summary, Thresholds, Verdict
 from dmt.tasks.base import View
+from dmt.types import IGNORE
+
+PART = 0.05
+"""Share of a mask's labeled pixels that must be suspicious for it to be so: nets differ a little along every edge."""
+
+POOR = 0.7
+"""Where judges agree with less than this share of the labels, most of what they contradict is their own mistake."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +29,12 @@ class Suspect:
         file: its id.
         given, suggested: numbers of classes, -1 where nothing is suspicious in a mask. Of masks, the pair that most
             suspicious pixels have.
-        suspicious: whether the label is probably wrong; of masks, whether any pixel's is.
+        suspicious: whether the label is probably wrong; of masks, whether enough of it is.
         score: how wrong it looks, to rank by: the mean margin.
         share: of the labeled pixels those that are suspicious; 0 or 1 for an image with one label.
         nets: what each net gives the given class and the suggested one; of masks, in the mean over their pixels.
         source: whose label it is, where there are several.
+        labeled: whether there is a label at all.
     """
 
     position: int
@@ -37,6 +46,7 @@ class Suspect:
     share: float
     nets: tuple[tuple[float, float], ...]
     source: str = ""
+    labeled: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,19 +76,67 @@ class Docket:
         """What the jury thinks in the mean, site by site."""
         return confident.judge(probabilities.mean(0), given, bars, self.known)
 
+    def judged(self, given: Tensor) -> Tensor:
+        """Labels (n, *S) without those of classes that the jury has never seen."""
+        return given if self.known is None else given.where(self.known.to(given.device)[given.clamp(min=0)], IGNORE)
+
     def only(self, places: Iterable[int]) -> "Docket":
         """The same for those of its images that are at these places."""
         wanted = torch.isin(self.places, torch.tensor(list(places), dtype=torch.int64)).nonzero().squeeze(1)
         return replace(self, images=self.images.take(wanted), places=self.places[wanted])
 
 
-def thresholds(dockets: Iterable[Docket], classes: int, tell: Tell | None = None) -> Tensor:
-    """(C,) what counts as sure of each class, over all dockets."""
+@dataclass(frozen=True)
+class Judged:
+    """Labels that were judged.
+
+    Attributes:
+        found: the findings, worst first.
+        dockets, bars: by whom and by which thresholds, to make pictures of it.
+        of: how many images have a label in question.
+        share: of their labels those that are suspicious; of masks, of the labeled pixels in the mean over images.
+        agreement: the share of the labels that judges who did not learn from them would give too.
+    """
+
+    found: list[Suspect]
+    dockets: list[Docket]
+    bars: Tensor
+    of: int
+    share: float
+    agreement: float | None = None
+
+    @property
+    def suspicious(self) -> list[Suspect]:
+        return [each for each in self.found if each.suspicious]
+
+    @property
+    def poor(self) -> bool:
+        """Whether the judges know too little."""
+        return self.agreement is not None and self.agreement < POOR
+
+    @property
+    def counted(self) -> str:
+        """How many labels are suspicious; of masks, also which part of the pixels."""
+        text = f"{len(self.suspicious):,} of {self.of:,}"
+        pixels = self.dockets[0].jury.task.pixels
+        return f"{text} masks, and {self.share:.1%} of the pixels, mean over masks" if pixels else text
+
+    @property
+    def trust(self) -> str:
+        """How far the judges can be believed; nothing where nothing is known of it."""
+        if self.agreement is None or math.isnan(self.agreement):
+            return ""
+        text = f"the nets that judge agree with {self.agreement:.0%} of the labels"
+        return f"{text}: too few, most of these marks may be false" if self.poor else text
+
+
+def thresholds(dockets: Iterable[Docket], classes: int, tell: Tell | None = None) -> Thresholds:
+    """What counts as sure of each class, over all dockets."""
     found = Thresholds(classes)
     for docket in dockets:
         for _, probabilities, given in docket.look(tell):
-            found.add(probabilities.mean(0), given)
-    return found.values()
+            found.add(probabilities.mean(0), docket.judged(given))
+    return found
 
 
 def find(docket: Docket, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
@@ -87,19 +145,21 @@ def find(docket: Docket, bars: Tensor, tell: Tell | None = None) -> Iterator[Sus
         verdict = docket.judge(probabilities, given, bars)
         summary = confident.summarize(verdict, given, probabilities.shape[2])
         spread = torch.stack([_said(each, given, verdict, summary) for each in probabilities], 1).tolist()
-        columns = (summary.given, summary.suggested, summary.share, summary.score)
+        labeled = (given != IGNORE).view(len(given), -1).any(1)
+        columns = (summary.given, summary.suggested, summary.share, summary.score, labeled)
         rows = zip(view.positions.tolist(), *(column.tolist() for column in columns), spread, strict=True)
-        for position, first, second, share, score, said in rows:
+        for position, first, second, share, score, there, said in rows:
             yield Suspect(
                 position=int(docket.places[position]),
                 file=docket.images.ids[position],
                 given=first,
                 suggested=second,
-                suspicious=share > 0,
+                suspicious=share >= PART,
                 score=score,
                 share=share,
                 nets=tuple((own, other) for own, other in said),
                 source=docket.source,
+                labeled=there,
             )
 
 

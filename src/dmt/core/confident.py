@@ -19,11 +19,12 @@ LEAD = 2 / 3
 
 
 class Thresholds:
-    """The mean probability of a given label, class by class, added up as predictions come."""
+    """The mean probability of a given label, class by class, added up as predictions come; and how many agree."""
 
     def __init__(self, classes: int) -> None:
         self._sums = torch.zeros(classes, dtype=torch.float64)
         self._counts = torch.zeros(classes, dtype=torch.float64)
+        self._believed = 0
 
     def add(self, probabilities: Tensor, given: Tensor) -> None:
         """Probabilities (N, C, *S) of sites with given labels (N, *S)."""
@@ -31,6 +32,13 @@ class Thresholds:
         labels, own = given[valid].cpu(), self_confidence(probabilities, given)[valid].double().cpu()
         self._sums += torch.bincount(labels, own, minlength=len(self._sums))
         self._counts += torch.bincount(labels, minlength=len(self._counts))
+        self._believed += int((probabilities.argmax(1) == given)[valid].sum())
+
+    @property
+    def agreement(self) -> float:
+        """The share of the labels that get the highest probability of all classes; NaN without labels."""
+        count = float(self._counts.sum())
+        return self._believed / count if count else math.nan
 
     def values(self) -> Tensor:
         """(C,) float32. A class that no label names has no threshold that anything could reach."""

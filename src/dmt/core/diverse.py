@@ -25,18 +25,16 @@ class Pool:
     kinds: np.ndarray
 
 
-def choose(pool: Pool, count: int, most: int, covered: np.ndarray | None = None) -> list[int]:
+def choose(pool: Pool, count: int, most: int) -> list[int]:
     """Positions of up to ``count`` images, best first, one by one: worth times distance to the nearest chosen one.
 
     Copies of an image that was chosen are never chosen, even if the list stays short.
 
     Args:
         most: images of one kind; if all kinds are full, the rest of the list does not ask for kinds.
-        covered: (M, D) features of images that count as chosen before.
     """
-    near = np.full(len(pool.worth), np.inf)  # (N,) distance to the nearest that is chosen or covered
-    for each in () if covered is None else covered:
-        near = np.minimum(near, _distances(pool.features, each))
+    features, looks = _Points(pool.features), _Points(pool.looks)
+    near = np.full(len(pool.worth), np.inf, np.float32)  # (N,) distance to the nearest that is chosen
     free = np.ones(len(pool.worth), dtype=bool)
     taken = np.zeros(int(pool.kinds.max(initial=0)) + 1, dtype=np.int64)
     chosen: list[int] = []
@@ -45,8 +43,8 @@ def choose(pool: Pool, count: int, most: int, covered: np.ndarray | None = None)
         best = _best(pool.worth, near, open_ if open_.any() else free)
         chosen.append(best)
         taken[pool.kinds[best]] += 1
-        near = np.minimum(near, _distances(pool.features, pool.features[best]))
-        free &= _distances(pool.looks, pool.looks[best]) / np.sqrt(pool.looks.shape[1]) >= COPY
+        near = np.minimum(near, features.distances(best))
+        free &= looks.distances(best) / np.sqrt(pool.looks.shape[1]) >= COPY
         free[best] = False
     return chosen
 
@@ -57,7 +55,16 @@ def _best(worth: np.ndarray, near: np.ndarray, among: np.ndarray) -> int:
     return int(np.where(among, gains, -1.0).argmax())
 
 
-def _distances(points: np.ndarray, center: np.ndarray) -> np.ndarray:
-    """(N,) Euclidean."""
-    result: np.ndarray = np.sqrt(np.square(points - center).sum(1))
-    return result
+class _Points:
+    """Points (N, D) that know their squared lengths: a distance then takes one product, and no second (N, D)."""
+
+    def __init__(self, points: np.ndarray) -> None:
+        # centered: what all points have in common would cost float32 the digits of their differences
+        self._points = (points - points.mean(0, keepdims=True) if len(points) else points).astype(np.float32)
+        self._squares = np.einsum("nd,nd->n", self._points, self._points)
+
+    def distances(self, position: int) -> np.ndarray:
+        """(N,) Euclidean, of all from one of them."""
+        squared = self._squares + self._squares[position] - 2 * (self._points @ self._points[position])
+        result: np.ndarray = np.sqrt(np.maximum(squared, 0.0))
+        return result

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dmt import guard_rules
 from dmt.core import evidence
 from dmt.core.evidence import Evidence, Interval
 
@@ -13,6 +14,10 @@ SURE = 0.9
 
 COARSE = 2.0
 """Points. Where even this much cannot be told from chance, the validation set is too small to tune on."""
+
+
+ROUNDING = 1e-9
+"""Means of the same numbers in another order may differ by less than this."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +29,12 @@ class Verdict:
         over_default: of each trial its score less that of the default; NaN if that could not be trained.
         over_best: of each trial its score less the best one's.
         best: the trial with the highest score.
-        chosen: the best of those that are clearly better than the default; the default if none is.
+        chosen: the best of those that are clearly better than the default and not less often right; the default if
+            there is none, or if there are too few images to tell.
         least: points that a difference must have, about, to be told from chance.
+        accuracies: (T,) of each trial, in the mean over seeds; of pixels, mean IoU.
+        surer: trials with a clearly better score than the default, but a lower accuracy.
+        few: whether there are too few images to choose by.
     """
 
     scores: tuple[float, ...]
@@ -34,6 +43,9 @@ class Verdict:
     best: int
     chosen: int
     least: float
+    accuracies: tuple[float, ...]
+    surer: tuple[int, ...] = ()
+    few: bool = False
 
 
 def judge(trials: Sequence[Sequence[Evidence]], fine: bool, default: int | None = 0) -> Verdict:
@@ -46,15 +58,21 @@ def judge(trials: Sequence[Sequence[Evidence]], fine: bool, default: int | None 
     """
     scores, draws = zip(*(_drawn(each, fine) for each in trials), strict=True)
     values, spread = np.array(scores), np.stack(draws)  # (T,) and (T, D)
-    best = int(np.nanargmax(values))
+    accuracies = tuple(float(np.mean([net.score() for net in nets])) for nets in trials)
+    few = min(net.images for nets in trials for net in nets) < guard_rules.FEW
+    best = int(values.argmax())
     over_best = _together(values, spread, best)
     least = float(np.median([(each.high - each.low) / 2 for n, each in enumerate(over_best) if n != best] or [np.nan]))
     if default is None:
-        return Verdict(tuple(scores), (Interval(np.nan, np.nan, np.nan),) * len(scores), over_best, best, best, least)
+        unknown = (Interval(np.nan, np.nan, np.nan),) * len(scores)
+        return Verdict(tuple(scores), unknown, over_best, best, best, least, accuracies, few=few)
     over_default = _together(values, spread, default)
     better = [number for number, interval in enumerate(over_default) if interval.low > 0]
-    chosen = max(better, key=lambda number: float(values[number]), default=default)
-    return Verdict(tuple(scores), over_default, over_best, best, chosen, least)
+    # right answers that are surer raise fine-grained accuracy too: that alone is no reason to leave the default
+    surer = tuple(number for number in better if accuracies[number] < accuracies[default] - ROUNDING)
+    open_ = [] if few else [number for number in better if number not in surer]
+    chosen = max(open_, key=lambda number: float(values[number]), default=default)
+    return Verdict(tuple(scores), over_default, over_best, best, chosen, least, accuracies, surer, few)
 
 
 def _drawn(nets: Sequence[Evidence], fine: bool) -> tuple[float, np.ndarray]:

@@ -16,6 +16,8 @@ from dmt.tuning.judging import COARSE, Verdict
 from dmt.tuning.search_space import Values
 
 DEFAULT = "default"
+FINE, MEAN_IOU = "fine-grained accuracy", "mean IoU"
+"""What images and what pixels are judged by."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class Tuning:
         return [trial for trial in self.trials if trial.failed is None]
 
     @property
+    def fine(self) -> bool:
+        """Whether the score also asks how sure a net is, so that accuracy says something else."""
+        return self.judged_by == FINE
+
+    @property
     def best(self) -> Trial:
         """The highest score, by luck or by merit."""
         return self.judged[self.verdict.best]
@@ -104,18 +111,20 @@ class Tuning:
             f"{self.judged_by} on {self.images:,} validation images, %, "
             f"mean over {self.seeds} seed{'s' if self.seeds > 1 else ''}"
         )
-        columns = ("trial", "score", "over the default", "", "stages trained", "shared", "time")
+        right = ("accuracy",) if self.fine else ()
+        columns = ("trial", "score", *right, "over the default", "", "stages trained", "shared", "time")
         rows = tables.table(title, *columns)
         standing = iter(range(len(self.judged)))
         for trial in self.trials:
             name = f"{DEFAULT}: {search_space.name(trial.values)}" if trial is self.default else trial.name
             cost = (str(trial.trained), str(trial.shared), progress.duration(trial.seconds))
             if trial.failed is not None:
-                rows.add_row(Text(name), "–", "–", "failed", *cost)
+                rows.add_row(Text(name), "–", *("–" for _ in right), "–", "failed", *cost)
                 continue
             number = next(standing)
             over = "" if trial is self.default else _shown(self.verdict.over_default[number])
-            rows.add_row(Text(name), f"{self.verdict.scores[number]:.2f}", over, self._mark(number), *cost)
+            scores = [self.verdict.scores[number], *([self.verdict.accuracies[number]] if self.fine else [])]
+            rows.add_row(Text(name), *(f"{score:.2f}" for score in scores), over, self._mark(number), *cost)
         return tables.text(rows)
 
     def _mark(self, number: int) -> str:
@@ -129,6 +138,11 @@ class Tuning:
             return (
                 f"the default could not be trained ({self.default.failed}); of the others {self.chosen.name} is best:"
             )
+        if self.verdict.few:
+            return f"{self.images:,} validation images are too few to choose by; keep the default:"
+        if self.chosen is self.default and self.verdict.surer:
+            names = ", ".join(self.judged[number].name for number in self.verdict.surer)
+            return f"{names}: surer than the default, but less often right; keep the default:"
         if self.chosen is self.default:
             return "no setting is clearly better than the default; keep it:"
         over = self.verdict.over_default[self.verdict.chosen]
@@ -140,7 +154,8 @@ class Tuning:
         said = (
             [] if math.isnan(least) else [f"differences below about {least:.1f} points cannot be told from chance here"]
         )
-        if least > COARSE:
+        told = self.verdict.few and self.default.failed is None  # by words()
+        if not told and (self.verdict.few or least > COARSE):
             said.append(
                 f"note: {self.images:,} validation images are too few to tune on; label more, or keep the default"
             )
@@ -166,6 +181,7 @@ class Tuning:
             over = None if number is None or trial is self.default else self.verdict.over_default[number]
             return plain(trial) | {
                 "over_default": None if over is None or math.isnan(over.value) else asdict(over),
+                "accuracy": None if number is None else self.verdict.accuracies[number],
                 "told_from_best": None if number is None else self.verdict.over_best[number].clear,
             }
 

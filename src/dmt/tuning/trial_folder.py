@@ -49,15 +49,21 @@ class Frame:
     def claimed(self, config: Config) -> Iterator[None]:
         """Within, this process alone may write into the folder, and only for one configuration."""
         index, head = self.out / INDEX, self.head(config)
-        if index.is_file():
-            _require_same(self.out, files.read_json(index), head)
-        else:
-            Folder(self.out).require_ours()
-            if (self.out / MANIFEST).is_file():
-                raise RunError(f"{self.out} is the folder of a run; give another --out")
-            files.write_json(index, head | {"trials": []})
+        self._require_ours(head)
         with Folder(self.out).locked():
+            self._require_ours(head)  # another process may have begun here in between
+            if not index.is_file():
+                files.write_json(index, head | {"trials": []})
             yield
+
+    def _require_ours(self, head: dict[str, Any]) -> None:
+        """Refuse a place that holds something else, or a tuning of something else."""
+        if (self.out / INDEX).is_file():
+            _require_same(self.out, files.read_json(self.out / INDEX), head)
+            return
+        Folder(self.out).require_ours()
+        if (self.out / MANIFEST).is_file():
+            raise RunError(f"{self.out} is the folder of a run; give another --out")
 
     def place(self, name: str) -> Path:
         """The run folder of a trial: its name without spaces, and not too long for a disk."""

@@ -1,5 +1,6 @@
 """Tuning: some settings of one method, each a run of its own, judged on the validation images alone."""
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,7 +18,7 @@ from dmt.report import JobResult, Report
 from dmt.stopping import Stop, Stopped
 from dmt.training import evidence_files
 from dmt.tuning import judging, search_space
-from dmt.tuning.outcome import DEFAULT, Trial, Tuning
+from dmt.tuning.outcome import DEFAULT, FINE, MEAN_IOU, Trial, Tuning
 from dmt.tuning.outcome import plain as plain_trial
 from dmt.tuning.search_space import Space, Values
 from dmt.tuning.trial_folder import INDEX, Frame
@@ -220,7 +221,7 @@ class _Tuner:
 
     @property
     def _judged_by(self) -> str:
-        return "fine-grained accuracy" if self._fine else "mean IoU"
+        return FINE if self._fine else MEAN_IOU
 
     def _remember(self) -> None:
         """Keep every trial, also those of an earlier session that this one has yet to come to."""
@@ -252,4 +253,6 @@ def _said(trial: Trial, job: JobResult) -> Evidence:
     found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", copy)
     if found is None or not found.images:
         raise RunError(f"{trial.folder} does not say what its net made of the validation images; delete it, and repeat")
+    if math.isnan(found.score()):
+        raise RunError("no validation image has a single label, so nothing can be judged; label some of their pixels")
     return found
