@@ -56,7 +56,9 @@ def test_plan_forecasts_a_time() -> None:
     assert "uniform" in printed
 
 
-@pytest.mark.parametrize("verb", ["", "list", "plan", "fit", "score", "predict", "check", "export", "report", "audit", "tune"])
+@pytest.mark.parametrize(
+    "verb", ["", "list", "plan", "fit", "score", "predict", "check", "export", "report", "audit", "tune"]
+)
 def test_help_has_an_example(verb: str) -> None:
     printed, _ = dmt(*filter(None, [verb]), "--help")
     assert f"dmt {verb}".strip() in printed

@@ -12,13 +12,13 @@ from tests.conftest import TINY
 from typer.testing import CliRunner
 
 import dmt
-from dmt import cli, files, guard, guard_rules, results
+from dmt import cli, files, guard, guard_rules, guard_summary, results
 from dmt.core.evidence import Evidence
 from dmt.folder import Folder, Job
 from dmt.guard import Finding
 from dmt.progress import Silent
 from dmt.report import Report
-from dmt.results import JobResult
+from dmt.results import JobResult, StageResult
 from dmt.training import evidence_files
 from dmt.training.journal import Journal
 
@@ -122,8 +122,17 @@ def test_a_collapse_to_one_class(start: Path, tmp_path: Path) -> None:
         ("collapsed", "A0"), ("collapsed", "A1"), ("collapsed", "A1"),
     ]  # fmt: skip
     assert findings[0].text == "the net calls 100% of what validation shows class 4, and 10% are"
+    assert findings[0].remedy == "--set epochs=4, or --set rate=5e-10"  # a first net has mostly seen too little
+    assert findings[2].remedy == "--set rate_round=5e-10"
     assert findings[1].text == "100% of the pseudo labels are class 4, and 10% of the labels"
     assert len(said) == 3
+
+
+def test_nets_that_know_one_class_are_not_told_that_they_agree(start: Path, tmp_path: Path) -> None:
+    """A teacher that collapsed is what is wrong, and it was said."""
+    start = biased(start, tmp_path / "start.safetensors", 4, 100.0)
+    report, _ = fit(tmp_path / "run", start, "dmt", shape="pair")
+    assert {finding.kind for finding in guard.findings(report.jobs[0])} == {"collapsed"}
 
 
 def test_much_background_is_no_collapse() -> None:
@@ -187,7 +196,8 @@ def test_every_fit_trains_its_baseline(shape: str, tiny: dict[str, object], tmp_
     stages = [{path.name for path in (tmp_path / name / "stages").iterdir()} for name in "ab"]
     assert stages[0] == stages[1]  # it costs nothing
     assert [job.method for job in results.read(Folder(tmp_path / "b"))] == ["dmt"]
-    assert "no Baseline" in Report.read([tmp_path / "b"]).verdicts()[0]
+    said = [Report.read([tmp_path / name]).verdicts()[0] for name in "ab"]
+    assert said[1] == f"{said[0]}; Baseline is round 0 of the same run"
 
 
 def test_with_a_share_the_baseline_is_two_trainings_more(tiny: dict[str, object], tmp_path: Path) -> None:
@@ -201,6 +211,9 @@ def test_with_a_share_the_baseline_is_two_trainings_more(tiny: dict[str, object]
     }
     report = dmt.fit("digits", out=tmp_path, settings=settings, watcher=Silent())
     assert all(job.finished for job in report.jobs)
+    # its own first nets see fewer labels than a Baseline does
+    assert guard.base(report.jobs[0], report.jobs[:1]) is None
+    assert guard.base(report.jobs[0], report.jobs) is report.jobs[1]
     assert len(list((tmp_path / "stages").iterdir())) == 4 + 2
     oracle = dmt.fit(
         "digits",
@@ -260,11 +273,15 @@ def test_the_verdict_on_one_seed_has_an_interval(tmp_path: Path) -> None:
     assert 2.0 < gain.low < 4.0 < gain.high < 6.0
     text = guard.verdict([job], [base])
     interval = f"({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of the 400 test images)"
-    assert text == f"DMT +4.0 points over Baseline with the same labels {interval}; round 1 was best"
+    assert text == f"DMT +4.0 points over Baseline with the same labels {interval}; round 1 was best by validation"
     assert [finding.kind for finding in guard.findings(job, base)] == ["worse"]  # the last round
     worse = guard.verdict([base], [base]), guard.verdict([dataclasses.replace(base, method="dmt")], [job])
     assert "cannot be told from chance" in worse[0]
     assert "class 3 got worse" in worse[1]
+    assert "4.0 points below Baseline with the same labels (−" in worse[1]
+    ways = guard.findings(dataclasses.replace(base, method="dmt"), job)[-1]
+    assert "clearly worse than Baseline with the same labels: −4.0 points (−" in ways.text
+    assert "gamma" not in ways.remedy  # nothing here weighs its labels
 
 
 def test_the_verdict_over_seeds_has_their_spread(tmp_path: Path) -> None:
@@ -273,6 +290,10 @@ def test_the_verdict_over_seeds_has_their_spread(tmp_path: Path) -> None:
     gains = (12, 16, 20)
     jobs = [written(folder, "dmt", [right(320 + more)], seed)[1] for seed, more in zip((1, 2, 3), gains, strict=True)]
     assert guard.verdict(jobs, bases) == "DMT +4.0 ± 1.0 points over Baseline with the same labels (3 seeds)"
+    two = [written(folder, "dst", [right(320 + more)], seed)[1] for seed, more in ((1, 8), (2, 24))]
+    # both gain, but two seeds hardly know how far a third may lie
+    assert guard.verdict(two, bases).endswith("+4.0 ± 2.8 points over Baseline with the same labels (2 seeds); "
+                                              "this cannot be told from chance")  # fmt: skip
     mixed = [
         written(folder, "cl", [right(320 + more)], seed)[1] for seed, more in zip((1, 2, 3), (40, -36, 2), strict=True)
     ]
@@ -285,6 +306,62 @@ def test_the_verdict_says_when_validation_images_were_all_there_was(tmp_path: Pa
     _, job = written(folder, "dmt", [right(344)], split="validation")
     assert "400 validation images" in guard.verdict([job], [base])
     assert "which also chose the net" in guard.verdict([job], [base])
+
+
+def test_the_best_round_is_the_one_that_keep_best_would_choose(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    bests = [[320, 344, 336], [320, 340, 350], [320, 330, 350]]
+    jobs = [written(folder, "dmt", list(map(right, each)), seed)[1] for seed, each in enumerate(bests, start=1)]
+    bases = [base for job in jobs if (base := guard.base(job, jobs)) is not None]
+    assert len(bases) == 3
+    assert "; round 2 was best by validation in 2 of 3 cases" in guard.verdict(jobs, bases)
+    unmeasured = [dataclasses.replace(job, stages=tuple(map(without_validation, job.stages))) for job in jobs]
+    assert "was best" not in guard.verdict(unmeasured, bases)
+
+
+def without_validation(stage: StageResult) -> StageResult:
+    assert stage.outcome is not None
+    return dataclasses.replace(stage, outcome=stage.outcome | {"scores": {"test": stage.outcome["scores"]["test"]}})
+
+
+def test_of_first_nets_that_were_kept_no_gain_is_expected(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    _, job = written(folder, "dmt", [right(320), right(300)])
+    job = dataclasses.replace(job, keep="best")
+    base = guard.base(job, [job])
+    assert base is not None
+    assert guard.verdict([job], [base]) == (
+        "DMT kept its first nets, which are the Baseline's: validation liked no round better"
+    )
+    assert "--seeds" not in guard.findings(job, base)[-1].remedy
+
+
+def test_a_handful_of_validation_images_tells_nothing(tmp_path: Path) -> None:
+    for images, kinds in ((400, ["worse"]), (20, [])):
+        share = images // 20
+        _, job = written(Folder(tmp_path / str(images)), "dmt", [right(19 * share, images), right(2 * share, images)])
+        assert [finding.kind for finding in guard.findings(job) if finding.kind != "unsure"] == kinds
+
+
+def test_what_comes_back_is_said_in_one_line(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    falling = [right(400 - 40 * number) for number in range(5)]
+    jobs = [written(folder, "dmt", falling, seed)[1] for seed in (1, 2)]
+    ((where, finding),) = guard_summary.told(jobs)
+    assert where == "DMT A1–A4, seeds 1, 2"
+    assert finding.text.startswith("first in A1 of seed 1: validation got clearly worse than after A0: −10.0 points")
+    assert guard_summary.told(jobs[:1])[0][1].text.startswith("first in A1: validation got clearly worse")
+    (alone,) = [each for place, each in guard_summary.told(jobs[:1]) if place == "DMT, seed 1"]
+    assert alone.kind == "no gain"  # of several seeds the verdict says it
+
+
+def test_a_text_holds_a_handful_of_lines(tmp_path: Path) -> None:
+    _, job = written(Folder(tmp_path), "dmt", [right(320)])
+    many = [Finding("vanished", "A0", f"class {number} is gone", f"labels of class {number}") for number in range(8)]
+    Journal(job.stages[0].path / "journal.jsonl").write("guard", findings=list(map(dataclasses.asdict, many)))
+    lines = Report((job,)).warnings()
+    assert lines[4] == "guard: DMT A0, seed 1: class 4 is gone; try labels of class 4"
+    assert lines[5:] == ["guard: 3 more; dmt report RUN --out report.html shows all"]
 
 
 def test_no_evidence_is_no_interval(tmp_path: Path) -> None:

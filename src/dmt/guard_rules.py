@@ -1,6 +1,7 @@
 """The rules of the guard: each looks at one stage of a job, and says what is wrong and what to try.
 
-A rule stays silent unless it is sure: the thresholds below leave healthy runs on digits and scenes in peace.
+A rule stays silent unless it has a reason. The thresholds below leave healthy runs on digits in peace; on scenes they
+may name the rarest class, which some early rounds indeed never label.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,7 @@ NAMED = 4
 """Classes that are named one by one."""
 
 FEW = 30
-"""Validation images below which even a perfect score says little."""
+"""Validation images below which even a perfect score says little: only that there are too few is said then."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,14 @@ class Finding:
         where: the stage, "A3"; empty if it is about the whole job.
         text: what is wrong.
         remedy: what to try.
+        about: which classes, by their names, if it is about some.
     """
 
     kind: str
     where: str
     text: str
     remedy: str
+    about: str = ""
 
     def __str__(self) -> str:
         return f"{self.text}; try {self.remedy}"
@@ -85,20 +88,27 @@ def of_labels(job: JobResult, stage: StageResult) -> Iterator[Finding]:
         share = counts[top] / counts.sum()
         text = f"{share:.0%} of the pseudo labels are {names(job, [top])}, and {due[top]:.0%} of the labels"
         remedy = f"{_slower(stage)}, or {_balanced(stage)}more labels of the others"
-        yield Finding("collapsed", stage.name, text, remedy)
+        yield Finding("collapsed", stage.name, text, remedy, names(job, [top]))
         return
     earlier = _before(job, stage)
     known = _vanished(job, earlier, due) if earlier is not None and earlier.labels else set()
     gone = sorted(_vanished(job, stage, due) - known)
     if gone:
-        kept = sum(stage.labels["coverage"]["kept"][label] for label in gone)
-        expected = due[gone].sum() * stage.labels["kept"]
-        has, its = ("has", "its") if len(gone) == 1 else ("have", "their")
-        text = (
-            f"{names(job, gone)} {has} hardly any pseudo labels: {kept:,} are kept, and {expected:,.0f} would be "
-            f"{its} share as among the labels"
-        )
-        yield Finding("vanished", stage.name, text, f"{_balanced(stage)}more labels of {names(job, gone)}")
+        yield _hardly_any(job, stage, gone, due)
+
+
+def _hardly_any(job: JobResult, stage: StageResult, gone: list[int], due: np.ndarray) -> Finding:
+    assert stage.labels is not None
+    kept = sum(stage.labels["coverage"]["kept"][label] for label in gone)
+    expected = due[gone].sum() * stage.labels["kept"]
+    has, its = ("has", "its") if len(gone) == 1 else ("have", "their")
+    text = (
+        f"{names(job, gone)} {has} hardly any pseudo labels: {kept:,} {'is' if kept == 1 else 'are'} kept, and "
+        f"{expected:,.0f} would be {its} share as among the labels"
+    )
+    which = names(job, gone) if len(gone) <= NAMED else "these classes"
+    about = ", ".join(names(job, [label]) for label in gone)
+    return Finding("vanished", stage.name, text, f"{_balanced(stage)}more labels of {which}", about)
 
 
 def of_nets(job: JobResult, stage: StageResult) -> Iterator[Finding]:
@@ -112,17 +122,16 @@ def of_nets(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 
 
 def _collapsed(job: JobResult, stage: StageResult) -> Iterator[Finding]:
-    split = "validation" if stage.score("validation", "raw") is not None else "test"
-    scores = {} if stage.outcome is None else stage.outcome["scores"].get(split, {}).get("raw", {})
-    if "confusion" not in scores:
+    found = stage.evidence("validation", "raw")
+    if stage.outcome is None or found is None or found.images < FEW:
         return
-    confusion = np.array(scores["confusion"], dtype=float)
+    confusion = found.matrix()
     truth = confusion.sum(1) / max(confusion.sum(), 1.0)
     top = _collapse(confusion.sum(0), truth)
     if top is not None:
         share = confusion.sum(0)[top] / confusion.sum()
-        text = f"the net calls {share:.0%} of what {split} shows {names(job, [top])}, and {truth[top]:.0%} are"
-        yield Finding("collapsed", stage.name, text, _slower(stage))
+        text = f"the net calls {share:.0%} of what validation shows {names(job, [top])}, and {truth[top]:.0%} are"
+        yield Finding("collapsed", stage.name, text, _trained(stage), names(job, [top]))
 
 
 def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
@@ -130,7 +139,7 @@ def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     if earlier is None:
         return
     after, before = (each.evidence("validation", "raw") for each in (stage, earlier))
-    if after is None or before is None or after.images != before.images:
+    if after is None or before is None or after.images != before.images or after.images < FEW:
         return
     labels = stage.outline.get("labels") or {}
     fresh = stage.outline.get("start") is None and labels.get("fraction", 1.0) < 1.0
@@ -143,11 +152,12 @@ def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     """DMT alone needs nets that differ; a net that learns from its earlier self is meant to be alike."""
     labels = stage.outline.get("labels") or {}
-    if stage.outline.get("objective", {}).get("weighting", "uniform") == "uniform":
-        return
-    if not labels or labels["by"] == stage.outline.get("start"):
+    if not weighs(stage) or not labels or labels["by"] == stage.outline.get("start"):
         return
     teacher = next(each for each in job.stages if each.name == labels["by"])
+    told = (*_collapsed(job, teacher), *of_labels(job, stage))
+    if any(finding.kind == "collapsed" for finding in told):  # that is what is wrong, and it was said
+        return
     text = _agreement(stage, teacher, labels)
     if text is not None:
         pair = len(job.lines) > 1
@@ -195,7 +205,17 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 
 def points(change: evidence.Interval) -> str:
     """A difference in words."""
-    return f"{change.value:+.1f} points ({change.low:+.1f} to {change.high:+.1f})"
+    return f"{signed(change.value)} points ({signed(change.low)} to {signed(change.high)})"
+
+
+def signed(value: float) -> str:
+    """With its sign and one decimal."""
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def weighs(stage: StageResult) -> bool:
+    """Whether the stage weighs its pseudo labels, and so has a gamma."""
+    return bool(stage.outline.get("objective", {}).get("weighting", "uniform") != "uniform")
 
 
 def _before(job: JobResult, stage: StageResult) -> StageResult | None:
@@ -237,7 +257,7 @@ def _collapse(counts: np.ndarray, due: np.ndarray) -> int | None:
 def names(job: JobResult, labels: Sequence[int]) -> str:
     """'class bird', 'classes bird, cat and dog', or how many there are."""
     if len(labels) > NAMED:
-        return f"{len(labels)} of the {len(job.classes)} classes"
+        return f"{len(labels)} of the {len(job.classes)} classes" if job.classes else f"{len(labels)} classes"
     *most, last = [shown(job.classes[label]) if label < len(job.classes) else str(label) for label in labels]
     return f"classes {', '.join(most)} and {last}" if most else f"class {last}"
 
@@ -247,6 +267,15 @@ def _slower(stage: StageResult) -> str:
     rate = stage.outline.get("schedule", {}).get("rate")
     key = "rate_round" if stage.round else "rate"
     return f"a lower {key}" if rate is None else f"--set {key}={rate / 2:g}"
+
+
+def _trained(stage: StageResult) -> str:
+    """A first net that knows one class has mostly not learned long enough; a later one has mostly learned too fast."""
+    if stage.round:
+        return _slower(stage)
+    epochs = stage.outline.get("schedule", {}).get("epochs")
+    longer = "more epochs" if epochs is None else f"--set epochs={2 * epochs}"
+    return f"{longer}, or {_slower(stage)}"
 
 
 def _balanced(stage: StageResult) -> str:

@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt import guard, presets, results, tables
+from dmt import guard, guard_summary, presets, results, tables
 from dmt.folder import Folder
 from dmt.methods.catalogue import METHODS
 from dmt.results import JobResult, StageResult, headline, preference
 
 __all__ = ["JobResult", "Report", "StageResult", "headline", "preference"]
+
+SHOWN = 5
+"""Lines of the guard in a text; the page holds all."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +44,20 @@ class Report:
         groups = [jobs for jobs in self._groups() if jobs[0].method not in guard.WITHOUT]
         several = len({self._name(jobs[0]) for jobs in groups}) > 1
         names = [f"{self._name(jobs[0])}: " if several else "" for jobs in groups]
-        return [name + guard.verdict(jobs, self._baseline(jobs[0])) for name, jobs in zip(names, groups, strict=True)]
+        return [name + self._verdict(jobs) for name, jobs in zip(names, groups, strict=True)]
+
+    def _verdict(self, jobs: Sequence[JobResult]) -> str:
+        kin, bases = self._like(jobs[0]), self._bases(jobs)
+        first = bases and any(job.finished for job in jobs) and all(job.method != "baseline" for job in kin)
+        return guard.verdict(jobs, bases) + ("; Baseline is round 0 of the same run" if first else "")
 
     def warnings(self) -> list[str]:
-        """What the guard found, one line each; what methods have in common is said once."""
-        lines: dict[tuple[str, str], str] = {}
-        for job, alone in ((job, len(jobs) == 1) for jobs in self._groups() for job in jobs):
-            # of several seeds the verdict says whether they gain: a single one may well be unlucky
-            base = next((each for each in self._baseline(job) if alone and each.seed == job.seed), None)
-            places = {stage.name: stage.place for stage in job.stages}
-            for finding in guard.findings(job, base):
-                where = f"{METHODS[job.method].title} {finding.where}".rstrip()
-                key = (places.get(finding.where, f"{where} {job.stages[-1].place}"), finding.text)
-                lines.setdefault(key, f"guard: {where}, seed {job.seed}: {finding}")
-        return list(lines.values())
+        """What the guard found, one line each; what methods or rounds have in common is said once."""
+        found = [line for jobs in self._kin().values() for line in guard_summary.told(jobs)]
+        lines = [f"guard: {where}: {finding}" for where, finding in found]
+        more = len(lines) - SHOWN
+        rest = [f"guard: {more} more; dmt report RUN --out report.html shows all"] if more > 0 else []
+        return [*lines[:SHOWN], *rest]
 
     def summary(self) -> str:
         """One row per data set, options and method: test scores as mean ± spread over seeds."""
@@ -69,7 +72,7 @@ class Report:
             seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
             scores = [tables.spread([job.test_score("raw", line) for job in complete]) for line in lines]
             scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
-            gain = _gain(complete, self._baseline(jobs[0]))
+            gain = _gain(complete, self._bases(complete))
             table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, _published(jobs[0]))
         how = ", for a pair mean over mean" if pairs else ""
         note = (
@@ -88,15 +91,27 @@ class Report:
 
     def _groups(self) -> list[list[JobResult]]:
         """Jobs that differ in nothing but the seed; a Baseline before what is compared with it."""
-        kin: dict[tuple[object, ...], dict[str, list[JobResult]]] = {}
-        for job in self.jobs:
-            kin.setdefault((job.data, job.changes, job.origin), {}).setdefault(job.method, []).append(job)
-        ordered = [sorted(methods.items(), key=lambda each: each[0] != "baseline") for methods in kin.values()]
-        return [jobs for methods in ordered for _, jobs in methods]
+        groups = []
+        for kin in self._kin().values():
+            methods: dict[str, list[JobResult]] = {}
+            for job in kin:
+                methods.setdefault(job.method, []).append(job)
+            groups += [jobs for _, jobs in sorted(methods.items(), key=lambda each: each[0] != "baseline")]
+        return groups
 
-    def _baseline(self, like: JobResult) -> list[JobResult]:
-        kin = (like.data, like.changes, like.origin)
-        return [job for job in self.jobs if (job.data, job.changes, job.origin) == kin and job.method == "baseline"]
+    def _kin(self) -> dict[tuple[object, ...], list[JobResult]]:
+        """Jobs that differ in nothing but method and seed."""
+        kin: dict[tuple[object, ...], list[JobResult]] = {}
+        for job in self.jobs:
+            kin.setdefault((job.data, job.changes, job.origin), []).append(job)
+        return kin
+
+    def _bases(self, jobs: Sequence[JobResult]) -> list[JobResult]:
+        """What these are compared with, as far as it is there."""
+        return [base for job in jobs if (base := guard.base(job, self._like(job))) is not None]
+
+    def _like(self, job: JobResult) -> list[JobResult]:
+        return self._kin()[job.data, job.changes, job.origin]
 
     def _variants(self) -> list[tuple[str, ...]]:
         """Sets of changed options, in the order they appear."""

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,12 @@ class StageResult:
         return evidence_files.read(self.path, split, copy)
 
     def journal(self, kind: str) -> list[dict[str, Any]]:
-        """Lines of one kind, in order."""
-        return [line for line in Journal(self.path / "journal.jsonl").read() if line["kind"] == kind]
+        """Lines of one kind, in order, as they were when first asked for."""
+        return [line for line in self._lines if line["kind"] == kind]
+
+    @cached_property
+    def _lines(self) -> list[dict[str, Any]]:
+        return list(Journal(self.path / "journal.jsonl").read())
 
     @property
     def shown(self) -> str:
@@ -88,6 +93,7 @@ class JobResult:
         origin: what the nets started from and, of own images, which they were; different origins do not mix either.
         keep: which round's nets are used: the "last", or the "best" by validation.
         classes: their names.
+        shares: whether each first net of a pair sees some of the labels only.
     """
 
     data: str
@@ -99,6 +105,7 @@ class JobResult:
     origin: str = ""
     keep: str = "last"
     classes: tuple[str, ...] = ()
+    shares: bool = False
 
     @property
     def finished(self) -> bool:
@@ -110,10 +117,13 @@ class JobResult:
         Of equals, as without any validation, the last.
         """
         last = [stage for stage in self.stages if stage.name in self.results and stage.outcome is not None]
-        return [self._best(stage.line) for stage in last] if self.keep == "best" else last
+        return [self.best(stage.line) for stage in last] if self.keep == "best" else last
 
-    def _best(self, line: str) -> StageResult:
-        """By accuracy or mean IoU first: rounds are not trained alike, and some are merely surer of themselves."""
+    def best(self, line: str) -> StageResult:
+        """The stage of a line that validation likes best, of equals the last.
+
+        By accuracy or mean IoU first: rounds are not trained alike, and some are merely surer of themselves.
+        """
 
         def liked(stage: StageResult) -> tuple[float, float]:
             scores = [(stage.score("validation", copy), preference(stage, copy)) for copy in stage.copies]
@@ -162,7 +172,8 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
     stages = tuple(_stage(folder, outline) for outline in job.stages)
     result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
-    return replace(result, keep=job.keep, classes=_classes(manifest))
+    shares = manifest["config"].get("share") is not None
+    return replace(result, keep=job.keep, classes=_classes(manifest), shares=shares)
 
 
 def _stage(folder: Folder, outline: dict[str, Any]) -> StageResult:

@@ -57,7 +57,7 @@ class Runner:
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
         self._jobs: list[tuple[Job, list[Work]]] = []
-        self._told: set[tuple[str, str]] = set()  # (place, text) of what the guard said in this session
+        self._told: set[tuple[int, str, str, str, str]] = set()  # what the guard said in this session
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
@@ -154,8 +154,9 @@ class Runner:
         job = results.of_job(self.folder, self.folder.manifest(), described)
         found = guard.of_stage(job, next(stage for stage in job.stages if stage.name == work.stage.name))
         for finding in found:
-            if (work.place, finding.text) not in self._told:
-                self._told.add((work.place, finding.text))
+            thing = (work.seed, work.stage.line, finding.kind, finding.about, finding.remedy)
+            if thing not in self._told:  # once for a line of nets; the report names all its rounds
+                self._told.add(thing)
                 self._conditions.watcher.note(f"guard: {title}: {finding}")
         return found
 

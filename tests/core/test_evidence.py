@@ -106,3 +106,35 @@ def test_an_interval_of_one_score() -> None:
     assert found.low < found.value == 75.0 < found.high
     assert 4 < (found.high - found.low) / 2 < 6  # 1.645 · √(0.75 · 0.25 / 200)
     assert np.isnan(evidence.interval(0.0, np.full(3, np.nan)).low)
+
+
+def test_few_seeds_are_not_too_sure() -> None:
+    """Without any true gain, about one of ten verdicts may be clear, and hardly more of few seeds."""
+    chance, nothing = np.random.default_rng(0), np.zeros((1, 1000))
+    for seeds in (2, 3, 12):
+        found = [evidence.over_seeds(gains, gains[:, None] + nothing) for gains in chance.normal(size=(400, seeds))]
+        assert 0.05 < np.mean([each.clear for each in found]) < 0.15
+    alone = evidence.over_seeds([2.0], np.linspace(1, 3, 1000)[None])
+    assert (alone.low, alone.high) == pytest.approx((1.1, 2.9))
+    same = evidence.over_seeds([2.0, 2.0], np.tile(np.linspace(-1, 5, 1000), (2, 1)))
+    assert not same.clear  # seeds agree, but on images that may have been lucky
+
+
+def test_classes_that_change_clearly() -> None:
+    """Of class 0 a fifth is lost, of 1 and 2 nothing, and of class 3 there are too few images to tell."""
+    truth = np.repeat(np.arange(4, dtype=np.int32), [100, 100, 100, 3])
+    ones, sure = np.ones(len(truth), np.int32), np.ones(len(truth), np.float32)
+    worse = truth.copy()
+    worse[:20], worse[-3:] = 1, 0
+    place = np.arange(len(truth), dtype=np.int32)
+    before, after = (Evidence(place, truth, said, ones, sure, CLASSES, False) for said in (truth, worse))
+    change, clear = evidence.class_changes([after], [before])
+    assert change.tolist() == [-20.0, 0.0, 0.0, -100.0]
+    assert clear.tolist() == [True, False, False, False]
+    assert (evidence.class_changes([before, after], [before, before])[0] == change / 2).all()
+
+
+def test_draws_are_small_and_whole() -> None:
+    times = evidence.draws(700, 50)
+    assert times.dtype == np.uint8
+    assert (times.sum(1) == 700).all()

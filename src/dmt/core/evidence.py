@@ -5,7 +5,7 @@ scores with an interval each.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,15 @@ from dmt.types import IGNORE
 
 DRAWS = 1000
 """Bootstrap draws: enough for an interval that is told with one decimal."""
+
+CHANCE = 5.0
+"""Percent: how often chance alone would mark any class of a comparison, not each."""
+
+AT_ONCE = 4_000_000
+"""Numbers that draws are worked on at a time: a few dozen MB, however many images there are."""
+
+STUDENT = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
+"""95 % of Student's t with 1, 2, … degrees of freedom lie below; with more than ten it is taken as with ten."""
 
 
 @dataclass(frozen=True)
@@ -61,35 +70,41 @@ class Evidence:
     def fine_grained(self, times: np.ndarray | None = None) -> float:
         """Accuracy with every right site counted as its probability, in percent."""
         times = np.ones(self.images) if times is None else times
-        sites = np.bincount(self.image, self.count, self.images)
-        total = float(sites @ times)
-        return float(100.0 * (self.sure @ times) / total) if total else float("nan")
+        total = float(self._sites() @ times)
+        return float(100.0 * (self.sure.astype(np.float64) @ times) / total) if total else float("nan")
 
     def scores(self, times: np.ndarray, fine: bool = False) -> np.ndarray:
         """(D,) as `score`, or as `fine_grained`, for each row of ``times`` (D, N)."""
-        if fine:
-            right, sites = times @ self.sure, times @ np.bincount(self.image, self.count, self.images)
-        elif self.pixels:
+        if self.pixels and not fine:
             each = self.class_scores(times) / 100.0
             right, sites = np.nansum(each, 1), (~np.isnan(each)).sum(1).astype(np.float64)
         else:
-            hits, totals, _ = (times @ each for each in self._tallies())  # (D, C) each
-            right, sites = hits.sum(1), totals.sum(1)
+            hits = np.bincount(self.image, self.count * (self.truth == self.said), self.images)
+            right, sites = (_weighted(times, each) for each in (self.sure if fine else hits, self._sites()))
         return np.asarray(100.0 * np.divide(right, sites, out=np.full(len(times), np.nan), where=sites > 0))
 
     def class_scores(self, times: np.ndarray) -> np.ndarray:
         """(D, C) as `per_class`, for each row of ``times`` (D, N)."""
-        hits, totals, said = (times @ each for each in self._tallies())  # (D, C) each
-        whole = totals + said - hits if self.pixels else totals
+        right = self.truth == self.said
+        hits, totals = self._by_class(times, self.truth, right), self._by_class(times, self.truth)  # (D, C) each
+        whole = totals + self._by_class(times, self.said) - hits if self.pixels else totals
         return np.asarray(100.0 * np.divide(hits, whole, out=np.full_like(hits, np.nan), where=totals > 0))
 
-    def _tallies(self) -> list[np.ndarray]:
-        """(N, C) of each image and class: sites that are right, that have this truth, that were called so."""
-        right = self.truth == self.said
-        picked = ((self.truth[right], right), (self.truth, slice(None)), (self.said, slice(None)))
-        cells = [(self.image[rows].astype(np.int64) * self.classes + label, self.count[rows]) for label, rows in picked]
-        size = self.images * self.classes
-        return [np.bincount(cell, count, size).reshape(self.images, self.classes) for cell, count in cells]
+    def _sites(self) -> np.ndarray:
+        """(N,) sites of each image that have truth."""
+        return np.bincount(self.image, self.count, self.images)
+
+    def _by_class(self, times: np.ndarray, label: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """(D, C) sites by their ``label`` (K,) for each row of ``times`` (D, N); of these ``rows`` (K,) only."""
+        rows = np.arange(len(label)) if rows is None else np.flatnonzero(rows)
+        rows = rows[np.argsort(label[rows], kind="stable")]
+        there, first = np.unique(label[rows], return_index=True)
+        result = np.zeros((len(times), self.classes))
+        step = max(1, AT_ONCE // max(len(rows), 1))
+        for begin in range(0, len(times) if len(rows) else 0, step):
+            some = times[begin : begin + step, self.image[rows]] * self.count[rows].astype(np.float64)  # (step, K)
+            result[begin : begin + step, there] = np.add.reduceat(some, first, axis=1)
+        return result
 
     def per_class(self) -> np.ndarray:
         """(C,) IoU of pixels, recall of images, in percent; NaN for a class without truth."""
@@ -170,7 +185,9 @@ def apart(first: Evidence, second: Evidence) -> float:
 def draws(images: int, count: int = DRAWS, seed: int = 0) -> np.ndarray:
     """(count, images): how often each image is drawn, with putting back."""
     chance = np.random.default_rng(seed)
-    times = chance.multinomial(images, np.full(images, 1.0 / images), size=count).astype(np.float64)
+    times = np.empty((count, images), np.uint8)  # no image is drawn 256 times; wider numbers would fill the memory
+    for row in times:
+        row[:] = chance.multinomial(images, np.full(images, 1.0 / images))
     times.setflags(write=False)  # whoever asks again gets the same array
     return times
 
@@ -204,3 +221,53 @@ def interval(value: float, drawn: np.ndarray) -> Interval:
     known = drawn[~np.isnan(drawn)]
     low, high = np.percentile(known, [5.0, 95.0]) if len(known) else (np.nan, np.nan)
     return Interval(value, float(low), float(high))
+
+
+def over_seeds(gains: Sequence[float], drawn: np.ndarray) -> Interval:
+    """The mean gain of some seeds, with the wider of two intervals.
+
+    Args:
+        gains: of each seed.
+        drawn: (seeds, D) of each seed on every draw of the images.
+
+    Images and seeds drawn again know of all images but of too few seeds: of two or three, drawn seeds are much too
+    sure. Student's interval of the gains knows how few they are, but not that all were measured on the same images.
+    """
+    picked = np.random.default_rng(0).integers(0, len(drawn), drawn.shape)
+    mean = float(np.mean(gains))
+    found = interval(mean, np.take_along_axis(drawn, picked, 0).mean(0))
+    if len(gains) < 2:
+        return found
+    reach = STUDENT[min(len(gains) - 1, len(STUDENT)) - 1] * float(np.std(gains, ddof=1)) / len(gains) ** 0.5
+    return Interval(mean, min(found.low, mean - reach), max(found.high, mean + reach))
+
+
+def class_changes(after: list[Evidence], before: list[Evidence]) -> tuple[np.ndarray, np.ndarray]:
+    """(C,) points that each class gained in the mean over nets, and (C,) whether that is clear.
+
+    One chance in twenty that any class is called clear wrongly, in either direction, not that each is.
+    """
+    whole, times = np.ones((1, after[0].images), np.uint8), draws(after[0].images)
+    change, drawn = (_class_mean(after, each) - _class_mean(before, each) for each in (whole, times))
+    there = ~np.isnan(drawn).any(0)  # a class of very few images is missing from some draw: nobody can tell
+    clear = np.zeros(len(there), bool)
+    if there.any():
+        tail = CHANCE / 2 / there.sum()
+        low, high = np.percentile(drawn[:, there], [tail, 100.0 - tail], axis=0)
+        clear[there] = (low > 0) | (high < 0)
+    return change[0], clear
+
+
+def _class_mean(nets: list[Evidence], times: np.ndarray) -> np.ndarray:
+    """(D, C) in the mean over nets."""
+    total = nets[0].class_scores(times)
+    for net in nets[1:]:
+        total += net.class_scores(times)
+    return total / len(nets)
+
+
+def _weighted(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(D,) ``times`` (D, N) @ ``values`` (N,), some rows at a time: they are bytes, and would all become floats."""
+    step = max(1, AT_ONCE // max(times.shape[1], 1))
+    parts = [times[begin : begin + step].astype(np.float64) @ values for begin in range(0, len(times), step)]
+    return np.concatenate(parts) if parts else np.zeros(0)

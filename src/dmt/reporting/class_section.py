@@ -6,21 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dmt import guard_rules
-from dmt.core import evidence
-from dmt.core.evidence import Evidence
+from dmt import guard, guard_rules
 from dmt.pages import charts, html
 from dmt.pages.charts import Heat, Series
 from dmt.pages.html import Child, Safe, tag
 from dmt.reporting import studies
 from dmt.reporting.studies import Study
-from dmt.results import JobResult
 
 MANY = 30
 """Above so many classes a confusion matrix is a table of its worst cells."""
-
-CHANCE = 5.0
-"""Percent: how often chance alone would mark any class of a table, not each."""
 
 
 @dataclass(frozen=True)
@@ -44,33 +38,12 @@ def changes(study: Study, method: str) -> list[Change]:
         return []
     after = np.mean([studies.per_class(job) for job, _ in pairs], axis=0)
     before = np.mean([studies.per_class(base) for _, base in pairs], axis=0)
-    clear = _clear(pairs)
+    known = guard.class_changes(pairs)
     there = [label for label in range(len(after)) if np.isfinite(after[label]) and np.isfinite(before[label])]
     return [
-        Change(label, float(before[label]), float(after[label]), None if clear is None else bool(clear[label]))
+        Change(label, float(before[label]), float(after[label]), None if known is None else bool(known[1][label]))
         for label in there
     ]
-
-
-def _clear(pairs: Sequence[tuple[JobResult, JobResult]]) -> np.ndarray | None:
-    """(C,) whether nearly all draws of the images agree on the sign; None without evidence of every net."""
-    after = [each for job, _ in pairs for each in _evidence(job)]
-    before = [each for _, base in pairs for each in _evidence(base)]
-    known = [each for each in (*after, *before) if each is not None]
-    if len(known) < len(after) + len(before) or len({each.images for each in known}) != 1 or not known[0].images:
-        return None
-    times = evidence.draws(known[0].images)
-    drawn = [
-        np.mean([each.class_scores(times) for each in nets], 0) for nets in (known[: len(after)], known[len(after) :])
-    ]
-    change = np.nan_to_num(drawn[0] - drawn[1])  # (draws, C); a class that a draw lacks has no score there
-    tail = CHANCE / change.shape[1]
-    low, high = np.percentile(change, [tail, 100.0 - tail], axis=0)
-    return np.asarray((low > 0) | (high < 0))
-
-
-def _evidence(job: JobResult) -> list[Evidence | None]:
-    return [stage.evidence(stage.shown, copy) for stage, copy in studies.nets(job)]
 
 
 def table(study: Study, method: str) -> Safe:

@@ -12,7 +12,7 @@ from dmt.pages import html
 from dmt.pages.html import Child, Safe, tag
 from dmt.reporting import studies
 from dmt.reporting.studies import Study
-from dmt.results import JobResult
+from dmt.results import JobResult, StageResult
 from dmt.tasks import opening
 
 LONGEST = 256
@@ -99,22 +99,29 @@ def _legend(study: Study) -> Safe | None:
 def _rows(study: Study, job: JobResult, room: Path, names: Sequence[str]) -> Safe:
     """Fig. 8: image, truth, Baseline, method."""
     base = study.base(job)
-    said = [("Baseline", base), (studies.title(job.method), job)]
+    said = [("Baseline", _stage(base)), (studies.title(job.method), _stage(job))]
     rows = []
     for name in names[:ROWS]:
         panes: list[Pane] = [("image", room / f"{name}-image.png"), ("truth", room / f"{name}-truth.png")]
         panes += [(title, _said(each, name)) for title, each in said]
         rows.append(_panes(panes, name))
-    note = f"Unlabeled images of seed {job.seed}, which no net saw with a label. The nets' last round, raw."
+    nets = " and ".join(f"{title} {stage.name}" for title, stage in said if stage is not None)
+    note = f"Unlabeled images of seed {job.seed}, which no net saw with a label. The nets are {nets}, raw."
     return html.figure("Image, truth, and what the nets say", tag("div", *rows, class_="rows"), note=note, wide=True)
 
 
-def _said(job: JobResult | None, name: str) -> Path | None:
-    """What the net of a job that is shipped, or its last one so far, says of a sample."""
+def _stage(job: JobResult | None) -> StageResult | None:
+    """The stage whose net a job ships or, while it trains, its last one so far."""
     if job is None:
         return None
-    stage = job.shipped()[0] if job.finished else job.stages[0]
-    return stage.path / "samples" / f"{name}-said.png"
+    if job.finished:
+        return job.shipped()[0]
+    return next((stage for stage in reversed(job.stages) if stage.outcome is not None), None)
+
+
+def _said(stage: StageResult | None, name: str) -> Path | None:
+    """What its net says of a sample."""
+    return None if stage is None else stage.path / "samples" / f"{name}-said.png"
 
 
 def _strips(job: JobResult, room: Path, names: Sequence[str]) -> Safe | None:

@@ -120,11 +120,12 @@ def by_labels(found: Sequence[Study]) -> Safe | None:
 
 def _kin(found: Sequence[Study]) -> list[list[Study]]:
     """Studies of the same images under the same options, but for the labels."""
-    groups: dict[tuple[str, ...], list[Study]] = {}
+    groups: dict[tuple[object, ...], list[Study]] = {}
     for study in found:
-        name = study.name if study.config is None else str(getattr(study.config.data, "dataset", study.name))
+        name = study.data if study.config is None else str(getattr(study.config.data, "dataset", study.data))
         others = [change for change in study.changes if not change.startswith("labels=")]
-        groups.setdefault((name, *others), []).append(study)
+        # of own images the origin tells which they are
+        groups.setdefault((name, study.jobs[0].origin, study.jobs[0].classes, *others), []).append(study)
     return list(groups.values())
 
 

@@ -3,14 +3,14 @@
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dmt import files, presets, results, scoring
+from dmt import files, guard, presets, results, scoring
 from dmt.config import Config
 from dmt.errors import DmtError
 from dmt.folder import Folder
@@ -80,7 +80,7 @@ class Study:
     @property
     def source(self) -> str:
         """What it is about: the preset or, of own images, the run."""
-        return _name(self.jobs[0])
+        return _name(self.jobs)
 
     @cached_property
     def folders(self) -> list[Path]:
@@ -98,7 +98,12 @@ class Study:
     @cached_property
     def classes(self) -> list[str]:
         """Their names, or numbers where nobody knows them."""
-        return list(self.jobs[0].classes) or [str(number) for number in range(256)]
+        names = self.jobs[0].classes
+        stages = [stage for job in self.jobs for stage in job.stages]
+        measured = [len(score.get("per_class", ())) for stage in stages for score in shown_scores(stage).values()]
+        labeled = [len(stage.labels["coverage"]["kept"]) for stage in stages if stage.labels is not None]
+        count = max([len(names), *measured, *labeled])
+        return [*names, *(str(number) for number in range(len(names), count))]
 
     @property
     def pixels(self) -> bool:
@@ -133,12 +138,7 @@ class Study:
 
     def base(self, job: JobResult) -> JobResult | None:
         """What a job is compared with: the Baseline of its seed or, where none was trained for itself, round 0."""
-        for other in self.of("baseline"):
-            if other.seed == job.seed:
-                return other
-        # with shares of the labels the first nets see fewer than a Baseline does
-        shares = self.config is None or (self.config.recipe.share is not None and len(job.lines) > 1)
-        return None if shares or self.of("baseline", finished=False) else round_zero(job)
+        return guard.base(job, self.jobs)
 
     def labels(self, job: JobResult) -> int | None:
         """How many labels it was given; the Oracle has all."""
@@ -159,7 +159,8 @@ def studies(paths: Iterable[Path]) -> list[Study]:
     groups: dict[tuple[object, ...], list[JobResult]] = {}
     for job in found.jobs:
         groups.setdefault((job.data, job.changes, job.origin), []).append(job)
-    names = [_name(jobs[0]) for jobs in groups.values()]
+    several = len({folder_of(job) for job in found.jobs}) > 1
+    names = [_name(jobs, several) for jobs in groups.values()]
     result = []
     for number, (name, jobs) in enumerate(zip(names, groups.values(), strict=True)):
         again = names.count(name) > 1
@@ -167,8 +168,12 @@ def studies(paths: Iterable[Path]) -> list[Study]:
     return result
 
 
-def _name(job: JobResult) -> str:
-    return folder_of(job).name if job.data in presets.OWN else job.data
+def _name(jobs: Sequence[JobResult], several: bool = False) -> str:
+    """The preset or, of own images, the run; of several runs both."""
+    runs = ", ".join(dict.fromkeys(folder_of(job).name for job in jobs))
+    if jobs[0].data in presets.OWN:
+        return runs
+    return f"{jobs[0].data} ({runs})" if several else jobs[0].data
 
 
 def folder_of(job: JobResult) -> Path:
@@ -182,14 +187,6 @@ def title(method: str) -> str:
 
 def color(method: str) -> int:
     return COLORS.get(method, 4)
-
-
-def round_zero(job: JobResult) -> JobResult | None:
-    """A job's first nets as a Baseline, which they are if they learned from all labels."""
-    first = tuple(stage for stage in job.stages if stage.round == 0)
-    if not first or len(first) == len(job.stages):
-        return None
-    return replace(job, method="baseline", stages=first, results=tuple(stage.name for stage in first))
 
 
 def shown_scores(stage: StageResult) -> dict[str, Any]:

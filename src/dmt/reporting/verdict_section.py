@@ -2,11 +2,10 @@
 
 import math
 
-from dmt import guard
+from dmt import guard, guard_summary
 from dmt.guard import Finding
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
-from dmt.results import JobResult
 
 
 def sentence(study: Study) -> str:
@@ -16,7 +15,7 @@ def sentence(study: Study) -> str:
         jobs = study.of(method)
         bases = [base for base in map(study.base, jobs) if base is not None]
         if bases:
-            return f"{guard.verdict(jobs, bases)}.".replace(" -", " −")
+            return f"{guard.verdict(jobs, bases)}."
     done = [method for method in study.methods if study.of(method)]
     if not done:
         return "Nothing is finished yet."
@@ -54,15 +53,4 @@ def gain(study: Study, method: str) -> Spread:
 
 def findings(study: Study) -> list[tuple[str, Finding]]:
     """(where, finding): what the guard says of all jobs, what they have in common once."""
-    found: dict[tuple[str, str], tuple[str, Finding]] = {}
-    for job in study.jobs:
-        base = study.base(job)
-        places = {stage.name: stage.place for stage in job.stages}
-        for finding in guard.findings(job, None if base is job else base):
-            key = (places.get(finding.where, f"{job.method} {job.seed}"), finding.text)
-            found.setdefault(key, (_where(job, finding), finding))
-    return list(found.values())
-
-
-def _where(job: JobResult, finding: Finding) -> str:
-    return f"{studies.title(job.method)} {finding.where}".rstrip() + f", seed {job.seed}"
+    return guard_summary.told(study.jobs)
