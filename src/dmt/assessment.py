@@ -65,7 +65,7 @@ def pixel_labels(
     if every is None or some is None:
         return {}
     for group in size_groups.groups(labels.sizes):
-        every.add(torch.tensor(group.positions), size_groups.gather_plane(labels, group, torch.device("cpu")))
+        every.add(torch.tensor(group.positions), size_groups.gather_plane(labels, group, trainer.device))
     result: dict[str, float | None] = {"error_kept": every.error()}
     if _dynamic(trainer) is not None:
         chosen = streams.stream("weighed").permutation(len(task.unlabeled))[:WEIGHED]

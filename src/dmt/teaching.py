@@ -38,14 +38,14 @@ def make(
     if not isinstance(audit, PixelAudit):
         labeler.label(net, task, device, wish).save(place)
         return None
-    writer = PixelWriter(place, task.unlabeled.ids, len(task.classes), samples.colors(task.colors))
+    sizes = task.unlabeled.images.sizes
+    planes = (ragged.blank(sizes, None, torch.uint8), ragged.blank(sizes, None, torch.int16))
+    writer = PixelWriter(place, task.unlabeled.ids, len(task.classes), samples.colors(task.colors), planes)
     watch = audit.watch()
     labeler.label_pixels(net, task, device, writer, watch, tell)
     # before the labels are complete: afterwards those that were not kept are gone
     files.write_json(place / AUDIT, {} if watch is None else {"error_top": watch.error_top()})
-    sizes = task.unlabeled.images.sizes
-    planes = (ragged.blank(sizes, None, torch.uint8), ragged.blank(sizes, None, torch.int16))
-    writer.finish(wish.fraction, wish.provenance, wish.noise, wish.seed, planes)
+    writer.finish(wish.fraction, wish.provenance, wish.noise, wish.seed)
     return planes
 
 

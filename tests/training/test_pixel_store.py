@@ -44,15 +44,21 @@ def flat(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_planes_are_filled_with_what_would_be_read(noise: float, tmp_path: Path) -> None:
-    planes = predictions()
-    writer = PixelWriter(tmp_path, [f"image {i}" for i in range(len(planes))], CLASSES)
+    planes, folder = predictions(), tmp_path / "with planes"
+    filled = ragged.blank(SIZES, None, torch.uint8), ragged.blank(SIZES, None, torch.int16)
+    writer = PixelWriter(folder, [f"image {i}" for i in range(len(planes))], CLASSES, planes=filled)
     for position, plane in enumerate(planes):
         writer.add(position, *plane)
-    filled = ragged.blank(SIZES, None, torch.uint8), ragged.blank(SIZES, None, torch.int16)
-    writer.finish(0.5, {}, noise, 3, filled)
-    for made, read in zip(filled, PixelStore.load(tmp_path).planes(SIZES), strict=True):
+    writer.finish(0.5, {"teacher": "A0"}, noise, 3)
+    for made, read in zip(filled, PixelStore.load(folder).planes(SIZES), strict=True):
         assert torch.equal(made.pixels, read.pixels)
-    assert sorted({path.suffix for path in (tmp_path / "pseudo").iterdir()}) == [".code", ".png"]
+    written(tmp_path / "without", planes, 0.5, noise, 3)
+    with_planes, without = (
+        {path.relative_to(room): path.read_bytes() for path in room.rglob("*") if path.is_file()}
+        for room in (folder, tmp_path / "without")
+    )
+    assert with_planes == without
+    assert {path.suffix for path in without} == {".code", ".json", ".png"}
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.2, 0.5, 0.77, 1.0])

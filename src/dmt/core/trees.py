@@ -34,3 +34,22 @@ def send(values: np.ndarray | float, device: torch.device) -> Tensor:
     tensor = torch.as_tensor(values, dtype=None if isinstance(values, np.ndarray) else torch.float32)
     # from pinned memory a copy can overlap with work; torch keeps the memory until the copy is done
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+
+
+class Fetched:
+    """Tensors on their way to the host: the device goes on working, and nobody waits until `arrived` is asked."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        self._here, self._event = list(tensors), None
+        if tensors and tensors[0].device.type == "cuda":
+            self._here = [torch.empty(each.shape, dtype=each.dtype, pin_memory=True) for each in tensors]
+            for here, there in zip(self._here, tensors, strict=True):
+                here.copy_(there, non_blocking=True)
+            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._event.record()
+
+    def arrived(self) -> list[np.ndarray]:
+        """The values, once they are here."""
+        if self._event is not None:
+            self._event.synchronize()
+        return [each.numpy() for each in self._here]

@@ -40,18 +40,19 @@ class Watch:
 
     def __init__(self, truth: Ragged) -> None:
         self._truth = truth
-        self._counts = torch.zeros(2, LEVELS, dtype=torch.int64)  # right, wrong
+        self._counts = torch.zeros(2 * LEVELS + 1, dtype=torch.int64)  # right, wrong, and those without truth
 
     def see(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None:
         """Labels and codes (n, H, W) of the unlabeled images at these positions, padded at the bottom and right."""
         truth = _truth(self._truth, positions, labels)
-        wrong = (labels != truth).long()
-        cells = (wrong * LEVELS + codes)[truth != NO_LABEL]
-        self._counts += torch.bincount(cells, minlength=2 * LEVELS).view(2, LEVELS).cpu()
+        cells = ((labels != truth).long() * LEVELS + codes).masked_fill_(truth == NO_LABEL, 2 * LEVELS).flatten()
+        # counted where the labels are, in place and of a shape that is known: a GPU need not be waited for
+        self._counts = self._counts.to(cells.device)
+        self._counts.scatter_add_(0, cells, self._counts.new_ones(1).expand(len(cells)))
 
     def error_top(self) -> dict[str, float | None]:
         """Error of the most confident 20…100 % of all pixels, in percent; equal confidences share alike."""
-        counts = self._counts.double().flip(1)  # surest first
+        counts = self._counts[:-1].view(2, LEVELS).cpu().double().flip(1)  # surest first
         seen, wrong = counts.sum(0).cumsum(0), counts[1].cumsum(0)
         total = float(seen[-1])
         if not total:
@@ -81,7 +82,8 @@ class Tally:
         wrong = kept & (labels != truth)
         weights = kept.float() if weights is None else weights.where(kept, 0.0)
         sums = (kept, wrong, weights, weights.where(wrong, 0.0))
-        self._sums += torch.stack([each.double().sum() for each in sums]).cpu()
+        self._sums = self._sums.to(truth.device)
+        self._sums += torch.stack([each.sum(dtype=torch.float64) for each in sums])
 
     def error(self) -> float | None:
         """Share of the kept labels that are wrong, in percent."""

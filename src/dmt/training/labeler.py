@@ -1,20 +1,22 @@
 """A finished net labels all unlabeled images, and the most confident labels are kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dmt.core import codes, selection, streams
+from dmt.core import codes, selection, streams, trees
 from dmt.tasks.base import Task
 from dmt.training import inference
 from dmt.training.pixel_store import PixelStore, PixelWriter
 from dmt.training.store import Store
 from dmt.types import Target
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -68,19 +70,38 @@ def label_pixels(
         tell: hears how many images are done.
     """
     sizes, done = task.unlabeled.images.sizes, 0
-    for view, output in inference.logits(net, task, task.unlabeled, device):
-        labels, found = codes.confident(output)  # (n, H, W), padding included
-        if watch is not None:
-            watch.see(view.positions, labels, found)
-        plain_labels = labels.to(torch.uint8).cpu().numpy()
+    for positions, fetched in _one_behind(_predictions(net, task, device, watch)):
+        labels, packed = fetched.arrived()
         # int16 crosses the bus at half the bytes; adding the offset back in uint16 is exact
-        plain_codes = codes.pack(found).cpu().numpy().view(np.uint16) ^ np.uint16(codes.OFFSET)
-        for row, position in enumerate(view.positions.tolist()):
+        found = packed.view(np.uint16) ^ np.uint16(codes.OFFSET)
+        for row, position in enumerate(positions.tolist()):
             height, width = sizes[position]
-            writer.add(position, plain_labels[row, :height, :width], plain_codes[row, :height, :width])
-        done += len(view.positions)
+            writer.add(position, labels[row, :height, :width], found[row, :height, :width])
+        done += len(positions)
         if tell is not None:
             tell(done, len(sizes))
+
+
+def _predictions(
+    net: nn.Module, task: Task, device: torch.device, watch: Watch | None
+) -> Iterator[tuple[Tensor, trees.Fetched]]:
+    """Positions of a batch, and its labels and packed codes (n, H, W), padding included, on their way here."""
+    for view, output in inference.logits(net, task, task.unlabeled, device):
+        labels, found = codes.confident(output)
+        if watch is not None:
+            watch.see(view.positions, labels, found)
+        yield view.positions, trees.Fetched(labels.to(torch.uint8), codes.pack(found))
+
+
+def _one_behind(items: Iterator[Item]) -> Iterator[Item]:
+    """Each item after the next one was begun: the device works on that one while the host works on this one."""
+    held = next(items, None)
+    for item in items:
+        assert held is not None
+        yield held
+        held = item
+    if held is not None:
+        yield held
 
 
 def load(task: Task, folder: Path) -> Store | PixelStore:

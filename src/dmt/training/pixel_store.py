@@ -6,8 +6,8 @@ pseudo/000007-<id>.png      indexed colors: the pixel is the class, 255 where it
 pseudo/000007-<id>.code     confidence codes of all pixels: differences, high bytes then low bytes, zlib
 ```
 
-Predictions stream through: while a net labels, what is in memory does not grow with the number of images. The
-stage that learns from the labels reads all of them.
+Predictions stream through: while a net labels, what is in memory does not grow with the number of images. A stage
+that learns from the labels needs all of them; one that trains right away has them kept for it on the way.
 """
 
 import colorsys
@@ -15,7 +15,6 @@ import lzma
 import os
 import re
 import shutil
-import weakref
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from dmt.data import ragged
 from dmt.data.ragged import Ragged, Tell
 from dmt.errors import RunError
 from dmt.training.crew import Crew
+from dmt.training.spool import Spool
 
 UNSELECTED = 255
 """The pixel of a PNG that nobody learns from."""
@@ -58,9 +58,18 @@ class PixelWriter:
         folder: of the stage that will learn from the labels.
         ids: of all images, in the order that decides between equals.
         palette: 256 RGB colors, 768 numbers; by default, colors that differ.
+        planes: room for what `PixelStore.planes` would read. Predictions wait there, and nothing is read twice;
+            without it they wait on disk.
     """
 
-    def __init__(self, folder: Path, ids: Sequence[str], classes: int, palette: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ids: Sequence[str],
+        classes: int,
+        palette: Sequence[int] | None = None,
+        planes: tuple[Ragged, Ragged] | None = None,
+    ) -> None:
         if PixelStore.exists(folder):
             raise FileExistsError(f"{folder} has finished pseudo labels")
         if palette is not None and len(palette) != 768:
@@ -70,15 +79,14 @@ class PixelWriter:
         self._palette = _colors() if palette is None else list(palette)
         self._sizes: dict[int, tuple[int, int]] = {}
         self._ranks, self._counting = ClassRanks(classes), Lock()
-        self._places: dict[int, tuple[int, int]] = {}  # of each image's labels in the spool: (offset, length)
+        self._planes = planes
         self._work = Crew()
         self._room = folder / "pseudo-unfinished"
         for left in (self._room, folder / "pseudo"):
             if left.exists():
                 shutil.rmtree(left)
         self._room.mkdir(parents=True)
-        self._spool = (self._room / "labels").open("w+b")  # one file: making thousands takes longer than writing them
-        weakref.finalize(self, self._spool.close)  # also of labels that are never finished
+        self._spool = Spool(self._room / "labels") if planes is None else None
 
     def add(self, position: int, labels: np.ndarray, codes: np.ndarray) -> None:
         """Take the prediction of one image: labels (H, W) uint8, codes (H, W) uint16. Both are copied."""
@@ -87,24 +95,20 @@ class PixelWriter:
         if position in self._sizes or not 0 <= position < len(self._names):
             raise ValueError(f"image {position} of {len(self._names)} is there already, or is none of them")
         self._sizes[position] = (labels.shape[0], labels.shape[1])
-        self._work.submit(partial(self._keep, position, labels.copy(), codes.copy()))
+        labels, codes = labels.copy(), codes.copy()
+        if self._planes is not None:
+            for plane, content in zip(self._planes, (labels, _signed(codes)), strict=True):
+                plane.put(position, content)
+        self._work.submit(partial(self._keep, position, labels, codes))
 
     def _keep(self, position: int, labels: np.ndarray, codes: np.ndarray) -> None:
-        packed = zlib.compress(labels.tobytes(), 1)
         with self._counting:
             self._ranks.add(torch.from_numpy(labels), torch.from_numpy(codes))
-            self._places[position] = (self._spool.tell(), len(packed))
-            self._spool.write(packed)
+        if self._spool is not None:
+            self._spool.put(position, labels)
         self._path(position, ".code").write_bytes(_compress(codes))
 
-    def finish(
-        self,
-        fraction: float,
-        provenance: dict[str, Any],
-        noise: float = 0.0,
-        seed: int = 0,
-        planes: tuple[Ragged, Ragged] | None = None,
-    ) -> None:
+    def finish(self, fraction: float, provenance: dict[str, Any], noise: float = 0.0, seed: int = 0) -> None:
         """Select the top ``fraction`` of each class over all images, and complete the files.
 
         Args:
@@ -113,45 +117,41 @@ class PixelWriter:
             noise: for stress tests: each kept pixel becomes another class, drawn evenly, with this probability,
                 independently. Coverage counts what was predicted.
             seed: of the stage that will learn from them; only the noise depends on it.
-            planes: room for what `PixelStore.planes` would read, filled on the way.
         """
         self._work.drain()
-        self._spool.flush()
         if len(self._sizes) < len(self._names):
             raise ValueError(f"{len(self._names) - len(self._sizes)} images have no prediction yet")
         selector = Selector(self._ranks.cutoffs(fraction))
 
         def compared(position: int) -> tuple[np.ndarray, Compared]:
-            labels, codes = self._read(position)
-            if planes is not None:
-                planes[1].put(position, _signed(codes))
+            labels, codes = self._recall(position)
             return labels, selector.compare(labels, codes)
 
         def complete(position: int, labels: np.ndarray, keep: np.ndarray) -> None:
             if noise:
                 labels = self._falsify(labels, noise, streams.stream(seed, "pseudo noise", position))
             kept = np.where(keep, labels, np.uint8(UNSELECTED))
-            if planes is not None:
-                planes[0].put(position, kept)
+            if self._planes is not None:
+                self._planes[0].put(position, kept)
             self._draw(position, kept)
 
         # files are read ahead and written behind; only who gets the ties is settled here, in order of images
         for position, (labels, against) in enumerate(self._work.ahead(compared, range(len(self._names)))):
             self._work.submit(partial(complete, position, labels, selector.settle(against)))
         self._work.close()
-        self._spool.close()
-        (self._room / "labels").unlink()
+        if self._spool is not None:
+            self._spool.remove()
         self._room.rename(self.folder / "pseudo")
         files.write_json(self.folder / "pseudo.json", provenance | self._summary(fraction))
 
-    def _read(self, position: int) -> tuple[np.ndarray, np.ndarray]:
+    def _recall(self, position: int) -> tuple[np.ndarray, np.ndarray]:
+        """Labels and codes of an image as they were predicted."""
+        if self._planes is not None:
+            labels, codes = (plane.image(position).numpy() for plane in self._planes)
+            return labels, _unsigned(codes)
+        assert self._spool is not None
         size = self._sizes[position]
-        offset, length = self._places[position]
-        with self._counting:
-            self._spool.seek(offset)
-            packed = self._spool.read(length)
-        labels = np.frombuffer(zlib.decompress(packed), np.uint8)
-        return labels.reshape(size), _decompress(self._path(position, ".code").read_bytes(), size)
+        return self._spool.get(position).reshape(size), _decompress(self._path(position, ".code").read_bytes(), size)
 
     def _draw(self, position: int, kept: np.ndarray) -> None:
         image = Image.fromarray(kept)
@@ -273,6 +273,10 @@ class PixelStore:
 def _signed(codes: np.ndarray) -> np.ndarray:
     """Codes as torch can hold them: uint16 has few functions there."""
     return (codes ^ np.uint16(OFFSET)).view(np.int16)
+
+
+def _unsigned(codes: np.ndarray) -> np.ndarray:
+    return codes.view(np.uint16) ^ np.uint16(OFFSET)
 
 
 def _compress(codes: np.ndarray) -> bytes:
