@@ -4,7 +4,8 @@
     python -m benchmarks.seg_throughput --tiny              a rehearsal on a CPU
 
 In one process: a bare step (forward, backward, SGD on one fixed batch) and a DMT stage in the real loop, windows,
-weights and journal included, for both settings; then labeling 1,000 and 10,000 images with one net.
+weights and journal included, for both settings; then labeling 1,000 and 10,000 images with one net, streaming through
+the disk (memory must not grow), and 10,000 as a stage does that trains on them at once (files are written beside it).
 """
 
 import argparse
@@ -34,7 +35,8 @@ from dmt.tasks.segmentation import Segmentation
 from dmt.training import labeler, loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
-from dmt.training.pixel_store import PixelStore, PixelWriter
+from dmt.training.pixel_store import PixelStore
+from dmt.training.pixel_writer import PixelWriter
 from dmt.training.recording import Recorded
 from dmt.training.trainer import Student, Trainer
 from dmt.types import Normalization
@@ -161,7 +163,7 @@ def schedule(real: Schedule) -> Schedule:
     return replace(real, rate=1e-6)
 
 
-def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, float]:
+def labeling(setting: Setting, execution: Execution, count: int, in_memory: bool) -> dict[str, float]:
     """Label, rank and store ``count`` images with one net."""
     task = random_task(setting, count)
     net = build.build(task.net_spec(setting.net), seed=0)
@@ -171,18 +173,23 @@ def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, fl
         torch.cuda.reset_peak_memory_stats()
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        writer = PixelWriter(Path(folder), task.unlabeled.ids, CLASSES)
+        sizes = task.unlabeled.images.sizes
+        planes = (ragged.blank(sizes, None, torch.uint8), ragged.blank(sizes, None, torch.int16)) if in_memory else None
+        writer = PixelWriter(Path(folder), task.unlabeled.ids, CLASSES, planes=planes)
         labeler.label_pixels(net, task, execution.device, writer)
         labeled = time.perf_counter() - began
-        writer.finish(0.6, {})
+        writer.select(0.6, device=execution.device)
+        selected = time.perf_counter() - began
+        writer.write({})
         total = time.perf_counter() - began
         store = PixelStore.load(Path(folder))
     peak = torch.cuda.max_memory_allocated() / 2**20 if execution.on_cuda else 0.0
     return {
         "images": count,
-        "images_per_s": count / total,
+        "images_per_s": count / (selected if in_memory else total),
         "seconds_inference": labeled,
-        "seconds_selection": total - labeled,
+        "seconds_selection": selected - labeled,
+        "seconds_files": total - selected,
         "device_peak_mb": peak,
         "host_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "bytes_per_pixel": store.bytes / store.of,
@@ -205,10 +212,11 @@ def main() -> None:
             stage = stage_rate(setting, execution, options.steps)
             figures[name] = {"bare_images_per_s": floor, **stage, "of_bare": stage["images_per_s"] / floor}
             print(name, json.dumps(figures[name]), file=sys.stderr, flush=True)
-        for count in counts:
+        for count, in_memory in ((counts[0], False), (counts[1], False), (counts[1], True)):
             setting = TINY[0] if options.tiny else SETTINGS[1]
-            figures[f"labeling {count}"] = labeling(setting, execution, count)
-            print(f"labeling {count}", json.dumps(figures[f"labeling {count}"]), file=sys.stderr, flush=True)
+            name = f"labeling {count}{' for a stage that trains on them' if in_memory else ''}"
+            figures[name] = labeling(setting, execution, count, in_memory)
+            print(name, json.dumps(figures[name]), file=sys.stderr, flush=True)
     described = environment.describe(execution.device)
     kept = {key: described[key] for key in ("dmt", "python", "torch", "hardware", "command")}
     print(json.dumps({"environment": kept, "steps": options.steps, "figures": figures}, indent=1))

@@ -29,6 +29,21 @@ def test_lines_say_where_the_run_stands(monkeypatch: pytest.MonkeyPatch) -> None
     assert said[-1] == "done"
 
 
+def test_labeling_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        lines.begin(total=400.0, done=0.0)
+        clock[0] = 8.0
+        lines.worked(80.0)
+        lines.stage("DMT A1, seed 1", steps=20, done=0, work=1.0)
+        clock[0] = 10.0
+        lines.step(20)
+    # 100 of 400 in 10 s
+    assert stream.getvalue().splitlines() == ["DMT A1, seed 1: step 20/20, whole run 25%, ETA 0:30"]
+
+
 def test_bars_show_stage_whole_and_eta() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     with progress.Bars(console) as bars:

@@ -34,7 +34,8 @@ ROUNDS = [method for method in catalogue.METHODS if method not in ("baseline", "
 
 
 def fit(out: Path, tiny: dict[str, object], method: str | list[str] = "dmt", **options: object) -> Report:
-    return dmt.fit("digits", out=out, method=method, settings=tiny, watcher=Silent(), **options)  # type: ignore[arg-type]
+    options = {"watcher": Silent()} | options
+    return dmt.fit("digits", out=out, method=method, settings=tiny, **options)  # type: ignore[arg-type]
 
 
 def nets(out: Path) -> dict[str, bytes]:
@@ -106,6 +107,38 @@ class StopAt(Watcher):
         self.seen += 1
         if self.seen == self.at:
             os.kill(os.getpid(), signal.SIGINT)
+
+
+class Adding(Watcher):
+    """Adds up the work of a run as a bar would."""
+
+    def __init__(self) -> None:
+        self.total = self.done = self.step_work = 0.0
+        self.steps_done = 0
+
+    def begin(self, total: float, done: float) -> None:
+        self.total, self.done = total, done
+
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        self.step_work, self.steps_done = work, done
+
+    def step(self, done: int) -> None:
+        self.worked((done - self.steps_done) * self.step_work)
+        self.steps_done = done
+
+    def worked(self, work: float) -> None:
+        self.done += work
+
+    def note(self, text: str) -> None: ...
+
+
+def test_work_adds_up_to_the_total(tiny: dict[str, object], tmp_path: Path) -> None:
+    watcher = Adding()
+    fit(tmp_path, tiny, "dmt", watcher=watcher)
+    assert watcher.done == pytest.approx(watcher.total)
+    again = Adding()
+    fit(tmp_path, tiny, "dmt", watcher=again)
+    assert again.done == pytest.approx(again.total) == pytest.approx(watcher.total)
 
 
 @pytest.mark.parametrize("method", ["dmt", "dst"])

@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 from tests.conftest import TINY_PIXELS
-from tests.test_run import StopAt, journal, nets, saved
+from tests.test_run import Adding, StopAt, journal, nets, saved
 from torch import Tensor
 
 import dmt
@@ -48,6 +48,12 @@ def pseudo(out: Path) -> dict[str, bytes]:
 def opened(settings: dict[str, object]) -> Task:
     options = configuration.override(presets.get("scenes").config, settings).data
     return opening.read(options, Path(), print, lambda done, of: None).split(seed=1)[0]
+
+
+def test_work_adds_up_to_the_total(few_scenes: SegmentSet, tmp_path: Path) -> None:
+    watcher = Adding()
+    fit(tmp_path, TINY_PIXELS, watcher=watcher)
+    assert watcher.done == pytest.approx(watcher.total)
 
 
 @pytest.fixture(scope="module")

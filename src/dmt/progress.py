@@ -11,7 +11,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 
 class Watcher(ABC):
-    """Hears of a run. Work is counted in training passes over images, so that the ETA is right across stages."""
+    """Hears of a run. Work is counted in training passes over images, so that the ETA is right across stages.
+
+    Labeling counts too; scoring is short and does not.
+    """
 
     def __enter__(self) -> "Watcher":
         return self
@@ -35,6 +38,9 @@ class Watcher(ABC):
     @abstractmethod
     def step(self, done: int) -> None:
         """So many steps of the current stage are done."""
+
+    def worked(self, work: float) -> None:  # noqa: B027  not every watcher counts
+        """So much work was done other than by steps."""
 
     def busy(self, title: str, done: int, of: int) -> None:  # noqa: B027  not every watcher cares
         """Something other than steps takes a while: so much of it is done."""
@@ -101,6 +107,9 @@ class Bars(Watcher):
         self._bars.update(self._part, completed=done)
         self._steps_done = done
 
+    def worked(self, work: float) -> None:
+        self._bars.advance(self._whole, work)
+
     def busy(self, title: str, done: int, of: int) -> None:
         if self._bars.tasks[self._part].description != title:
             self._bars.reset(self._part, total=of, description=title)
@@ -127,14 +136,17 @@ class Lines(Watcher):
         self._title, self._steps, self._steps_done, self._work = title, steps, done, work
 
     def step(self, done: int) -> None:
-        work = (done - self._steps_done) * self._work
-        self._steps_done, self._done, self._fresh = done, self._done + work, self._fresh + work
+        self.worked((done - self._steps_done) * self._work)
+        self._steps_done = done
         now = time.monotonic()
         if now - self._said >= self._every:
             left = (self._total - self._done) * (now - self._began) / max(self._fresh, 1e-9)
             self.note(f"{self._title}: step {done}/{self._steps}, whole run {self._done / self._total:.0%}, "
                       f"ETA {duration(left)}")  # fmt: skip
             self._said = now
+
+    def worked(self, work: float) -> None:
+        self._done, self._fresh = self._done + work, self._fresh + work
 
     def busy(self, title: str, done: int, of: int) -> None:
         if done == 1 or done > of or title != self._title:

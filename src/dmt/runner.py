@@ -105,7 +105,8 @@ class Runner:
         works = list({work.identity: work for _, works in jobs for work in works}.values())
         sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
         names = {work.identity: _titles(work, jobs) for work in works}
-        self._conditions.watcher.begin(sum(w.steps * w.cost for w in works), sum(self._done(w) for w in works))
+        total = sum(work.steps * work.cost + self._labeling(work) for work in works)
+        self._conditions.watcher.begin(total, sum(self._done(work) for work in works))
         for work in works:
             self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
 
@@ -116,22 +117,38 @@ class Runner:
         return Job(method, seed, outline, list(plan.results), keep), works
 
     def _done(self, work: Work) -> float:
-        state = Checkpoint(self.folder.stage(work.place)).state()
-        return 0.0 if state is None else state["step"] * work.cost
+        place = self.folder.stage(work.place)
+        state = Checkpoint(place).state()
+        trained = 0.0 if state is None else state["step"] * work.cost
+        return trained + (self._labeling(work) if PixelStore.exists(place) else 0.0)
+
+    def _labeling(self, work: Work) -> float:
+        """The part of the work that is its teacher's."""
+        return 0.0 if work.stage.labels is None else self._tasks[work.seed][0].labeling()
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""
         place = self.folder.stage(work.place)
-        checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
+        journal = Journal(place / "journal.jsonl")
         if self.folder.finished(work.place):
             return
         # every session takes at least one step, however small its budget: repeating it must come to an end
         if self._worked and self._conditions.stop():
             raise self._conditions.stop.error()
-        task, audit = self._tasks[work.seed]
         lesson = self._lesson(work, title, place, journal, family)
-        if lesson is not None:
+        if lesson is None:
+            self._train(work, title, None, family)
+            return
+        try:
             self._warn(work, title)  # before hours go into labels that are no good
+            self._train(work, title, lesson, family)
+        finally:
+            lesson.settle()
+
+    def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
+        place = self.folder.stage(work.place)
+        checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
+        task, audit = self._tasks[work.seed]
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
@@ -177,9 +194,10 @@ class Runner:
         if wanted is None:
             return None
         task, audit = self._tasks[work.seed]
+        watcher = self._conditions.watcher
 
         def tell(done: int, of: int) -> None:
-            self._conditions.watcher.busy(f"labels for {title}", done, of)
+            watcher.busy(f"labels for {title}", done, of)
             stop = self._conditions.stop
             if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
                 raise stop.error()
@@ -190,6 +208,7 @@ class Runner:
             net = self._finished(teacher, task, wanted.copy)
             device = self._conditions.execution.device
             made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell)
+            watcher.worked(self._labeling(work))
         return Lesson.read(place, task, journal, tell, made)
 
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:

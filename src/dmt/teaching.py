@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from dmt.errors import ConfigError
 from dmt.identity import Work
 from dmt.tasks.base import Task
 from dmt.training import labeler
+from dmt.training.crew import Behind
 from dmt.training.journal import Journal
 from dmt.training.labeler import Wish
-from dmt.training.pixel_store import PixelStore, PixelWriter
+from dmt.training.pixel_store import PixelStore
+from dmt.training.pixel_writer import PixelWriter
 from dmt.training.store import Store
 from dmt.training.trainer import Trainer
 
@@ -27,13 +30,28 @@ AUDIT = "audit.json"
 Tell = Callable[[int, int], None]
 
 
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """Pixel labels fresh from their teacher.
+
+    Attributes:
+        store: what is known of them.
+        planes: the labels and codes, so that nobody has to read them again.
+        writing: their files, which are still being written.
+    """
+
+    store: PixelStore
+    planes: tuple[Ragged, Ragged]
+    writing: Behind
+
+
 def make(
     net: nn.Module, task: Task, audit: Audit | PixelAudit, device: torch.device, place: Path, wish: Wish, tell: Tell
-) -> tuple[Ragged, Ragged] | None:
+) -> Made | None:
     """Label all unlabeled images with a finished net, keep the surest labels, and write them to ``place``.
 
     Returns:
-        Of pixels, the labels and codes that were written, so that nobody has to read them again.
+        Labels of pixels; those of images are small, written and read like any other file.
     """
     if not isinstance(audit, PixelAudit):
         labeler.label(net, task, device, wish).save(place)
@@ -45,8 +63,9 @@ def make(
     labeler.label_pixels(net, task, device, writer, watch, tell)
     # before the labels are complete: afterwards those that were not kept are gone
     files.write_json(place / AUDIT, {} if watch is None else {"error_top": watch.error_top()})
-    writer.finish(wish.fraction, wish.provenance, wish.noise, wish.seed)
-    return planes
+    writer.select(wish.fraction, wish.noise, wish.seed, device)
+    store = PixelStore.of_summary(place, wish.provenance | writer.summary())
+    return Made(store, planes, Behind(partial(writer.write, wish.provenance)))
 
 
 def _truth(task: Task) -> list[int]:
@@ -73,27 +92,29 @@ class Lesson:
     Attributes:
         store: the stored labels.
         pseudo: the same as its task's batches take them.
+        writing: what still happens to the files of the store.
     """
 
     store: Store | PixelStore
     pseudo: Any
+    writing: Behind | None = None
 
     @classmethod
-    def read(
-        cls, place: Path, task: Task, journal: Journal, tell: Tell, planes: tuple[Ragged, Ragged] | None = None
-    ) -> "Lesson":
-        """Stored labels, told to the journal once; ``planes`` are those of pixels if they were made just now."""
-        store = labeler.load(task, place)
+    def read(cls, place: Path, task: Task, journal: Journal, tell: Tell, made: Made | None = None) -> "Lesson":
+        """Stored labels, or those of pixels that were ``made`` just now; told to the journal once."""
+        store = labeler.load(task, place) if made is None else made.store
         if not store.kept:
+            if made is not None:
+                made.writing.wait()
             raise ConfigError(f"{place.name} keeps no pseudo label at all; set fractions higher")
         if not any(line["kind"] == "labels" for line in journal.read()):
             told = {"kept": store.kept, "of": store.of, "coverage": store.coverage(len(task.classes))}
             told |= {"labeled": _truth(task)}
-            if isinstance(store, PixelStore):
-                told |= {"bytes": store.bytes}
             journal.write("labels", **told)
+        if made is not None:
+            return cls(made.store, made.planes, made.writing)
         if isinstance(store, PixelStore):
-            return cls(store, planes or store.planes(task.unlabeled.images.sizes, tell))
+            return cls(store, store.planes(task.unlabeled.images.sizes, tell))
         return cls(store, store.taken())
 
     def judge(self, trainer: Trainer, task: Task, audit: Audit | PixelAudit, place: Path) -> dict[str, Any]:
@@ -106,7 +127,13 @@ class Lesson:
         tops: dict[str, Any] = files.read_json(place / AUDIT)
         return tops | assessment.pixel_labels(trainer, task, audit, self.pseudo)
 
+    def settle(self) -> None:
+        """Wait until the labels are complete on disk: a run that stops now can go on with them."""
+        if self.writing is not None:
+            self.writing.wait()
+
     def close(self) -> None:
         """A finished stage needs the codes of its pixels no more."""
+        self.settle()
         if isinstance(self.store, PixelStore):
             self.store.drop_codes()

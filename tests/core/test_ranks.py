@@ -18,6 +18,10 @@ def images(levels: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(each, (rng.integers(0, levels, each.shape) * step).astype(np.uint16)) for each in labels]
 
 
+def tensors(labels: np.ndarray, code: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.from_numpy(labels), codes.pack(torch.from_numpy(code.astype(np.int32)))
+
+
 def counted(planes: list[tuple[np.ndarray, np.ndarray]]) -> ClassRanks:
     ranks = ClassRanks(CLASSES)
     for labels, code in planes:
@@ -30,7 +34,7 @@ def counted(planes: list[tuple[np.ndarray, np.ndarray]]) -> ClassRanks:
 def test_same_as_a_stable_sort_of_everything(fraction: float, levels: int) -> None:
     planes = images(levels)
     selector = Selector(counted(planes).cutoffs(fraction))
-    marked = np.concatenate([selector(labels, code).reshape(-1) for labels, code in planes])
+    marked = np.concatenate([selector(*tensors(labels, code)).numpy().reshape(-1) for labels, code in planes])
     everything = [torch.from_numpy(np.concatenate([each[part].reshape(-1) for each in planes])) for part in (0, 1)]
     labels, code = everything[0].long(), everything[1].to(torch.int32)
     expected = selection.top_per_class(code, labels, fraction, CLASSES)
@@ -58,8 +62,8 @@ def test_ends_of_the_range_can_be_cutoffs() -> None:
     labels, code = np.zeros((1, 4), np.uint8), np.array([[0, 65535, 65535, 0]], np.uint16)
     ranks = ClassRanks(1)
     ranks.add(torch.from_numpy(labels), torch.from_numpy(code))
-    assert Selector(ranks.cutoffs(0.25))(labels, code).tolist() == [[False, True, False, False]]
-    assert Selector(ranks.cutoffs(0.75))(labels, code).tolist() == [[True, True, True, False]]
+    assert Selector(ranks.cutoffs(0.25))(*tensors(labels, code)).tolist() == [[False, True, False, False]]
+    assert Selector(ranks.cutoffs(0.75))(*tensors(labels, code)).tolist() == [[True, True, True, False]]
 
 
 def test_wrong_input_is_not_counted_as_something_else() -> None:

@@ -10,7 +10,8 @@ from torch import nn
 from dmt.core import codes, selection
 from dmt.data import ragged
 from dmt.errors import RunError
-from dmt.training.pixel_store import UNSELECTED, PixelStore, PixelWriter, name_of
+from dmt.training.pixel_store import UNSELECTED, PixelStore, name_of
+from dmt.training.pixel_writer import PixelWriter
 
 CLASSES = 6  # class 4 is never predicted
 SIZES = [(9, 14), (30, 21), (1, 1), (25, 25), (17, 40), (30, 21)]
@@ -176,8 +177,18 @@ def test_wrong_planes_are_refused(tmp_path: Path) -> None:
         writer.add(0, labels, code.astype(np.int32))
     with pytest.raises(ValueError, match="none of them"):
         writer.add(1, labels, code)
-    writer.add(0, labels + np.uint8(CLASSES), code)  # no such class
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError, match="label 6, but there are 6 classes"):
+        writer.add(0, labels + np.uint8(CLASSES), code)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_pixels_must_be_counted_once(counted: bool, tmp_path: Path) -> None:
+    labels, code = np.zeros((2, 2), np.uint8), np.zeros((2, 2), np.uint16)
+    writer = PixelWriter(tmp_path, ["a"], CLASSES)
+    if not counted:
+        writer.ranks.add(torch.from_numpy(labels), torch.from_numpy(code))
+    writer.add(0, labels, code, counted)
+    with pytest.raises(ValueError, match="counted twice, or not at all"):
         writer.finish(1.0, {})
 
 
@@ -221,7 +232,7 @@ def test_two_bytes_a_pixel_are_enough(tmp_path: Path, generator: torch.Generator
 
 def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
     def peak(count: int) -> int:
-        planes = predictions([(64, 64)] * 4)
+        planes = predictions([(32, 32)] * 4)
         writer = PixelWriter(tmp_path / str(count), ["same"] * count, CLASSES)
         for position in range(count):
             writer.add(position, *planes[position % 4])
@@ -231,5 +242,5 @@ def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
         tracemalloc.stop()
         return most
 
-    few, many = peak(20), peak(200)  # 200 images of 12 kB in memory would be ten times 20
+    few, many = peak(400), peak(2000)  # the threads have fewer than 400 under way, and 2000 would be five times those
     assert many < 2 * few

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import TINY, TINY_PIXELS
+from tests.conftest import TINY
 from tests.data import photo_layout
 from typer.testing import CliRunner
 
 import dmt
 from dmt import cli, files, presets, run, sharing
 from dmt.core.evidence import Evidence
-from dmt.data.segment_sets import SegmentSet
 from dmt.errors import ConfigError, RunError
 from dmt.folder import Folder
 from dmt.progress import Silent
@@ -198,15 +197,6 @@ def test_own_images_are_tuned(tmp_path: Path) -> None:
     assert any("task: images get labels" in note for note in watch.notes)
     assert tuning.line.startswith(f"dmt fit {folder} --out")
     assert [trial.shared for trial in tuning.trials] == [0, 2]  # a pair has two first nets
-
-
-def test_pixels_are_judged_by_mean_iou(few_scenes: SegmentSet, tmp_path: Path) -> None:
-    settings = TINY_PIXELS | {"fractions": "1"}
-    tuning, _ = tune(tmp_path / "t", data="scenes", settings=settings, grid={"gamma": [1.0]})
-    assert tuning.judged_by == "mean IoU"
-    assert tuning.verdict.accuracies == tuning.verdict.scores
-    assert "accuracy" not in tuning.table()
-    assert [trial.shared for trial in tuning.trials] == [0, 2]
 
 
 def test_the_papers_grids_are_the_default() -> None:

@@ -5,12 +5,11 @@ What is held is a counter for every class and code, however many images there ar
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from dmt.core import selection
-from dmt.core.codes import LEVELS
+from dmt.core.codes import LEVELS, unpack
 
 
 class Cutoffs(NamedTuple):
@@ -24,70 +23,64 @@ class ClassRanks:
     """Counts how often each class was predicted with each code."""
 
     def __init__(self, classes: int) -> None:
-        self.counts = torch.zeros(classes, LEVELS, dtype=torch.int64)
+        self._classes = classes
+        self._counts = torch.zeros(classes * LEVELS + 1, dtype=torch.int64)  # the last: sites that do not count
+
+    @property
+    def counts(self) -> Tensor:
+        """(classes, LEVELS) on the host."""
+        return self._counts[:-1].view(self._classes, LEVELS).cpu()
 
     @property
     def predicted(self) -> Tensor:
         """(classes,) sites of each class."""
         return self.counts.sum(1)
 
-    def add(self, labels: Tensor, codes: Tensor) -> None:
-        """Count sites, of any shape and on any device.
+    def add(self, labels: Tensor, codes: Tensor, outside: Tensor | None = None) -> None:
+        """Count sites, of any shape and on any device; a GPU counts them itself, and nobody waits for it.
 
         Args:
-            labels: 0 … classes − 1; every site counts.
+            labels: 0 … classes − 1.
             codes: 0 … 65,535, not packed.
+            outside: true where a site does not count, e.g. padding.
         """
         if codes.dtype == torch.int16:
             raise TypeError("these codes are packed: unpack them first")
-        cells = (labels.long() * LEVELS + codes.long()).flatten().cpu()
+        cells = labels.long() * LEVELS + codes.long()
+        if outside is not None:
+            cells.masked_fill_(outside, self._classes * LEVELS)
+        self._counts = self._counts.to(cells.device)
         # in place: a histogram of its own for each image would cost four times as much as the counting
-        self.counts.view(-1).scatter_add_(0, cells, torch.ones(1, dtype=torch.int64).expand(len(cells)))
+        self._counts.scatter_add_(0, cells.flatten(), self._counts.new_ones(1).expand(cells.numel()))
 
     def cutoffs(self, fraction: float) -> Cutoffs:
         """Where to cut so that exactly ``quota(fraction, n)`` of the n sites of each class are kept."""
         quotas = torch.tensor([selection.quota(fraction, count) for count in self.predicted.tolist()])
-        reaching = self.counts.flip(1).cumsum(1).flip(1)  # (classes, LEVELS): sites with this code or a higher one
+        counts = self.counts
+        reaching = counts.flip(1).cumsum(1).flip(1)  # (classes, LEVELS): sites with this code or a higher one
         # the highest code that enough sites reach; with a quota of 0 that is the last one, and no tie is kept
         codes = (reaching >= quotas[:, None]).sum(1) - 1
         at = codes[:, None]
-        above = (reaching.gather(1, at) - self.counts.gather(1, at)).squeeze(1)
+        above = (reaching.gather(1, at) - counts.gather(1, at)).squeeze(1)
         return Cutoffs(codes, quotas - above)
 
 
-class Compared(NamedTuple):
-    """One image against the cutoffs."""
-
-    above: np.ndarray  # (H, W) bool
-    tied: np.ndarray  # (T,) flat positions at the cutoff, in pixel order
-    classes: np.ndarray  # (T,) their labels
-
-
 class Selector:
-    """Marks what to keep, image by image in order: of sites at the cutoff, the earlier images' come first.
+    """Marks what to keep, in order of images: of sites at the cutoff, the earlier images' come first."""
 
-    Comparing, the long part, may be done for many images at once; settling uses up ties, one image after the other.
-    """
+    def __init__(self, cutoffs: Cutoffs, device: torch.device | str = "cpu") -> None:
+        self._codes, self._ties = cutoffs.codes.to(device, torch.int32), cutoffs.ties.to(device)
 
-    def __init__(self, cutoffs: Cutoffs) -> None:
-        self._codes = cutoffs.codes.numpy().astype(np.uint16)
-        self._ties = cutoffs.ties.numpy().copy()
-
-    def compare(self, labels: np.ndarray, codes: np.ndarray) -> Compared:
-        """One image's labels and uint16 codes, both (H, W)."""
-        cutoff = self._codes[labels]
-        tied = np.flatnonzero(codes == cutoff)
-        return Compared(codes > cutoff, tied, labels.reshape(-1)[tied])
-
-    def settle(self, compared: Compared) -> np.ndarray:
-        """The mask (H, W) of what to keep. Call it in the order of images."""
-        keep = compared.above
-        for label in np.unique(compared.classes):
-            mine = compared.tied[compared.classes == label][: self._ties[label]]
-            keep.reshape(-1)[mine] = True
-            self._ties[label] -= len(mine)
+    def __call__(self, labels: Tensor, codes: Tensor) -> Tensor:
+        """The next sites, of any shape: their labels and their codes, packed or not. True where a site is kept."""
+        codes, cutoff = unpack(codes), self._codes[labels.long()]
+        keep = codes > cutoff
+        tied = (codes == cutoff).flatten().nonzero().squeeze(1)
+        classes = labels.flatten()[tied].long()
+        counts = torch.bincount(classes, minlength=len(self._ties))
+        order = classes.argsort(stable=True)
+        before = torch.empty_like(tied)  # how many of its class and code came earlier
+        before[order] = torch.arange(len(tied), device=tied.device) - (counts.cumsum(0) - counts)[classes[order]]
+        keep.view(-1)[tied[before < self._ties[classes]]] = True
+        self._ties = (self._ties - counts).clamp(min=0)
         return keep
-
-    def __call__(self, labels: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Both at once."""
-        return self.settle(self.compare(labels, codes))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dmt.core import trees
 from dmt.data import batches
 from dmt.data.ragged import Ragged
 from dmt.types import IGNORE
@@ -70,6 +71,14 @@ def _padded_planes(ragged: Ragged, group: Group, device: torch.device, fill: int
         image = ragged.image(position)
         place[: image.shape[0], : image.shape[1]] = image
     return room.to(device, non_blocking=pinned)
+
+
+def padding(sizes: Tensor, planes: Tensor) -> Tensor:
+    """Where planes (n, H, W) of images with these sizes (n, 2) are padded: (n, H, W) bool on their device."""
+    sizes = trees.send(sizes.numpy(), planes.device)
+    rows, columns = (torch.arange(length, device=planes.device) for length in planes.shape[1:])
+    below = rows[:, None] >= sizes[:, :1, None]  # (n, H, 1)
+    return below | (columns >= sizes[:, 1:, None])
 
 
 def truth(plane: Tensor) -> Tensor:

@@ -77,6 +77,13 @@ class Task(ABC):
         """A fresh score keeper."""
         return Confusion(len(self.classes), device)
 
+    def labeling(self) -> float:
+        """Work of labeling all unlabeled images, for forecasts: training passes over images.
+
+        A net that labels goes forward only, which is a third of what training does.
+        """
+        return len(self.unlabeled) / 3
+
     def sizes(self, everything: int) -> Sizes:
         """Counted, not looked up: a folder may hold fewer images than its data set is known for."""
         return Sizes(len(self.labeled), len(self.unlabeled), everything, self.pixels)

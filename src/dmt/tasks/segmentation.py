@@ -64,6 +64,11 @@ class Segmentation(Task):
         sizes = (schedule.labeled, schedule.pseudo)
         return PixelBatches(labeled, sizes, self.window, seed, execution, unlabeled)
 
+    def labeling(self) -> float:
+        """Whole images, where training sees windows."""
+        images = self.unlabeled.images
+        return int((images.heights * images.widths).sum()) / (self.window.height * self.window.width) / 3
+
     def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
         """At their native size, padded to a multiple of 32; those of equal padded size share a batch."""
         for group in size_groups.groups(images.images.sizes, pixels=min(4_000_000, LOGITS // len(self.classes))):

@@ -1,11 +1,13 @@
 """Threads that read ahead and write behind."""
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
@@ -23,11 +25,11 @@ class Crew:
         while len(self._running) > self._room:
             self._running.popleft().result()
 
-    def ahead(self, task: Callable[[int], Result], positions: Iterable[int]) -> Iterator[Result]:
+    def ahead(self, task: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
         """The results in order, computed a little before they are asked for."""
         waiting: deque[Future[Result]] = deque()
-        for position in positions:
-            waiting.append(self._threads.submit(task, position))
+        for part in parts:
+            waiting.append(self._threads.submit(task, part))
             if len(waiting) > self._room:
                 yield waiting.popleft().result()
         while waiting:
@@ -40,3 +42,25 @@ class Crew:
     def close(self) -> None:
         self.drain()
         self._threads.shutdown()
+
+
+class Behind:
+    """Work that goes on beside the caller's own until `wait` is called, which raises what went wrong there."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(work,))
+        self._thread.start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._error = error
+
+    def wait(self) -> None:
+        """Return when it is done; what went wrong is raised once."""
+        self._thread.join()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

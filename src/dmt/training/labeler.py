@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dmt.core import codes, selection, streams, trees
+from dmt.core.ranks import ClassRanks
+from dmt.data import size_groups
 from dmt.tasks.base import Task
-from dmt.training import inference
-from dmt.training.pixel_store import PixelStore, PixelWriter
+from dmt.training import code_planes, inference
+from dmt.training.pixel_store import PixelStore
+from dmt.training.pixel_writer import PixelWriter
 from dmt.training.store import Store
 from dmt.types import Target
 
@@ -70,24 +72,25 @@ def label_pixels(
         tell: hears how many images are done.
     """
     sizes, done = task.unlabeled.images.sizes, 0
-    for positions, fetched in _one_behind(_predictions(net, task, device, watch)):
+    for positions, fetched in _one_behind(_predictions(net, task, device, writer.ranks, watch)):
         labels, packed = fetched.arrived()
-        # int16 crosses the bus at half the bytes; adding the offset back in uint16 is exact
-        found = packed.view(np.uint16) ^ np.uint16(codes.OFFSET)
+        found = code_planes.unsigned(packed)  # int16 crossed the bus at half the bytes
         for row, position in enumerate(positions.tolist()):
             height, width = sizes[position]
-            writer.add(position, labels[row, :height, :width], found[row, :height, :width])
+            writer.add(position, labels[row, :height, :width], found[row, :height, :width], counted=True)
         done += len(positions)
         if tell is not None:
             tell(done, len(sizes))
 
 
 def _predictions(
-    net: nn.Module, task: Task, device: torch.device, watch: Watch | None
+    net: nn.Module, task: Task, device: torch.device, ranks: ClassRanks, watch: Watch | None
 ) -> Iterator[tuple[Tensor, trees.Fetched]]:
     """Positions of a batch, and its labels and packed codes (n, H, W), padding included, on their way here."""
+    sizes = torch.tensor(task.unlabeled.images.sizes).view(-1, 2)
     for view, output in inference.logits(net, task, task.unlabeled, device):
         labels, found = codes.confident(output)
+        ranks.add(labels, found, size_groups.padding(sizes[view.positions], labels))
         if watch is not None:
             watch.see(view.positions, labels, found)
         yield view.positions, trees.Fetched(labels.to(torch.uint8), codes.pack(found))

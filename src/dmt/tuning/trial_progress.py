@@ -34,6 +34,10 @@ class Trials(progress.Watcher):
         """So many steps of the current stage are done."""
         self._watcher.step(done)
 
+    def worked(self, work: float) -> None:
+        """Work was done other than by steps."""
+        self._watcher.worked(work)
+
     def busy(self, title: str, done: int, of: int) -> None:
         """Something other than steps takes a while."""
         self._watcher.busy(title, done, of)
