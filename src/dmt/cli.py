@@ -29,7 +29,19 @@ from dmt import (
     stopping,
 )
 from dmt import config as configuration
-from dmt.cli_options import ConfigOpt, DataArg, DataOpt, DeviceOpt, NetOpt, RunArg, SetOpt, StartOpt, settings
+from dmt.cli_options import (
+    ConfigOpt,
+    DataArg,
+    DataOpt,
+    DeviceOpt,
+    NetOpt,
+    RunArg,
+    SeedOpt,
+    SeedsOpt,
+    SetOpt,
+    StartOpt,
+    settings,
+)
 from dmt.data.photo_files import shown
 from dmt.errors import ConfigError, DmtError, RunError
 from dmt.version import VERSION
@@ -101,10 +113,8 @@ def fit(
             "[default: as before, else last]",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")] = None,
-    seeds: Annotated[
-        str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")
-    ] = None,
+    seed: SeedOpt = None,
+    seeds: SeedsOpt = None,
     net: NetOpt = None,
     start: StartOpt = None,
     set_: SetOpt = None,

@@ -12,6 +12,8 @@ DataArg = Annotated[
 ]
 RunArg = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
+SeedOpt = Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")]
+SeedsOpt = Annotated[str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")]
 NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2, timm:resnet18 or smp:unet/resnet34.")]
 StartOpt = Annotated[
     list[str] | None,

@@ -8,7 +8,19 @@ from rich.console import Console
 
 from dmt import config as configuration
 from dmt import starting, stopping
-from dmt.cli_options import ConfigOpt, DataArg, DataOpt, DeviceOpt, MethodOpt, NetOpt, SetOpt, StartOpt, settings
+from dmt.cli_options import (
+    ConfigOpt,
+    DataArg,
+    DataOpt,
+    DeviceOpt,
+    MethodOpt,
+    NetOpt,
+    SeedOpt,
+    SeedsOpt,
+    SetOpt,
+    StartOpt,
+    settings,
+)
 from dmt.errors import ConfigError
 from dmt.tuning import search_space, trial_folder, tuner
 
@@ -31,10 +43,8 @@ def tune(
     ] = None,
     search: Annotated[str, typer.Option(help="grid: every combination; optuna: as many as --trials, drawn.")] = "grid",
     trials: Annotated[int | None, typer.Option(metavar="N", help="How many settings Optuna tries.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")] = None,
-    seeds: Annotated[
-        str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")
-    ] = None,
+    seed: SeedOpt = None,
+    seeds: SeedsOpt = None,
     net: NetOpt = None,
     start: StartOpt = None,
     set_: SetOpt = None,

@@ -51,6 +51,10 @@ class Normalization:
     std: tuple[float, ...]
 
 
+IMAGENET = Normalization((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Of photographs, as most published nets expect them."""
+
+
 @dataclass(frozen=True)
 class Sizes:
     """How many images there are to learn from; enough to count steps without opening the data."""

@@ -341,7 +341,12 @@ def test_scalars_can_be_read_by_tensorboard(run: Path, tmp_path: Path) -> None:
     assert steps == sorted(steps)
     assert {tag for tag, _, step in found if step == 2} >= {"rounds/test/raw/accuracy", "rounds/labels/error_kept"}
     assert count > 2 * len(found)
-    with pytest.raises(RunError, match="is there already"):
+
+    assert scalars.write([run], tmp_path / "board") == count  # again: instead of the first ones, not besides them
+    assert all(len(list(place.iterdir())) == 1 for place in tmp_path.glob("board/*/A"))
+    own = next(tmp_path.glob("board/*/A")) / "notes.txt"
+    own.touch()
+    with pytest.raises(RunError, match="is not TensorBoard's"):
         scalars.write([run], tmp_path / "board")
 
 

@@ -8,12 +8,10 @@ from dmt.data import cityscapes, flat, masks, published, scenes, voc
 from dmt.data.ragged import Ragged, Tell
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
-from dmt.types import Normalization
+from dmt.types import IMAGENET, Normalization
 
 Notify = Callable[[str], None]
 Parts = tuple[LabeledSet[Ragged], LabeledSet[Ragged]]
-
-IMAGENET = Normalization((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Nets of segmentation-models-pytorch by name: ``unet/resnet34``, ``fpn/tu-convnext_tiny``."""
 
 import inspect
+from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
@@ -10,9 +11,9 @@ from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
 from dmt.models import torchvision_pair
+from dmt.types import IMAGENET
 
 STRIDE = 32  # these nets take sizes that are multiples of it
-IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 
 class Float32(nn.Sequential):
@@ -31,7 +32,7 @@ class SmpNet(nn.Module):
         head = net.segmentation_head
         net.segmentation_head = Float32(*head) if isinstance(head, nn.Sequential) else Float32(head)
         self.net = net
-        self.pretrained_cfg: dict[str, Any] = dict(IMAGENET)
+        self.pretrained_cfg: dict[str, Any] = asdict(IMAGENET)
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes, H, W)."""

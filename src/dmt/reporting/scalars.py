@@ -31,8 +31,7 @@ def write(paths: Iterable[Path], folder: Path) -> int:
         (place, job, line) for job in Report.read(paths).jobs for line in job.lines for place in [_place(job, line)]
     ]
     for place, _, _ in places:
-        if (folder / place).exists():
-            raise RunError(f"{folder / place} is there already; give --tensorboard another folder")
+        _clear(folder / place)
     count = 0
     for place, job, line in places:
         writer = _writer(folder / place)
@@ -41,6 +40,16 @@ def write(paths: Iterable[Path], folder: Path) -> int:
             count += 1
         writer.close()
     return count
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier call wrote, which TensorBoard would show twice; nothing else is touched."""
+    there = list(folder.glob("*"))
+    foreign = next((path for path in there if not path.name.startswith("events.out.tfevents.")), None)
+    if foreign is not None:
+        raise RunError(f"{foreign} is not TensorBoard's; give --tensorboard another folder")
+    for path in there:
+        path.unlink()
 
 
 def _writer(folder: Path) -> Writer:

@@ -18,10 +18,7 @@ from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
-from dmt.types import Normalization, Target
-
-PHOTOGRAPHS = Normalization((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Of photographs in general: the usual numbers of ImageNet."""
+from dmt.types import IMAGENET, Normalization, Target
 
 VIEWED = 500
 """Images per forward outside of training."""
@@ -72,7 +69,7 @@ def net_spec(options: DataOptions, net: str) -> NetSpec:
 
 def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
     """What a net must fit to work on own images."""
-    return NetSpec(net, len(options.classes), (3, options.size, options.size), PHOTOGRAPHS)
+    return NetSpec(net, len(options.classes), (3, options.size, options.size), IMAGENET)
 
 
 def split_photos(options: PhotoOptions, parts: photo_sets.Parts[Tensor], seed: int) -> tuple[Classification, Audit]:
@@ -88,7 +85,7 @@ def split_photos(options: PhotoOptions, parts: photo_sets.Parts[Tensor], seed: i
     task = Classification(
         classes=options.classes,
         shape=(3, options.size, options.size),
-        normalization=PHOTOGRAPHS,
+        normalization=IMAGENET,
         augment=augment.POLICIES[options.augment],
         labeled=labeled,
         unlabeled=parts.unlabeled,

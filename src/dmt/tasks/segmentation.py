@@ -16,13 +16,13 @@ from dmt.data.pixel_audit import PixelAudit
 from dmt.data.pixel_batches import PixelBatches, Unlabeled
 from dmt.data.ragged import Ragged
 from dmt.data.segment_options import SegmentOptions
-from dmt.data.segment_sets import IMAGENET, SEGMENT_SETS, Parts
+from dmt.data.segment_sets import SEGMENT_SETS, Parts
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.data.windows import Window
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
-from dmt.types import Normalization
+from dmt.types import IMAGENET, Normalization
 
 LOGITS = 84_000_000
 """The most that a batch outside of training has."""
