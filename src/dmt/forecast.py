@@ -13,6 +13,7 @@ from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.models.build import NetSpec
 from dmt.objectives.truth import Supervised
+from dmt.tasks.base import FORWARD
 from dmt.training.trainer import Trainer
 from dmt.types import Batch, Sizes
 
@@ -74,7 +75,8 @@ def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None) -> tuple[Ta
     total_steps, total_seconds = 0, 0.0
     for stage in stages:
         steps, schedule, labels = stage.steps(sizes), stage.schedule, stage.labels
-        seconds = 0.0 if rate is None else steps * schedule.batch * stage.objective.passes / rate
+        work = steps * schedule.batch * stage.objective.passes + (FORWARD * sizes.unlabeled if labels else 0.0)
+        seconds = 0.0 if rate is None else work / rate
         total_steps, total_seconds = total_steps + steps, total_seconds + seconds
         rows.add_row(
             stage.name,
