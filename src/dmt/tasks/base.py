@@ -15,7 +15,7 @@ from dmt.models.build import NetSpec
 from dmt.types import Batch, Sizes
 
 FORWARD = 1 / 3
-"""Work of seeing an image without learning from it, in training passes: going back costs twice as much as going forward."""
+"""Work of seeing an image without learning from it, in training passes: backward costs twice as much as forward."""
 
 
 class Batches(Protocol):
