@@ -49,8 +49,12 @@ def test_bars_show_stage_whole_and_eta() -> None:
     with progress.Bars(console) as bars:
         bars.begin(total=100.0, done=10.0)
         bars.stage("CL A2, seed 3", steps=9, done=0, work=10.0)
-        bars.step(9)
+        bars.worked(5.0)
+        bars.step(8)
         bars.note("a note")
+        assert isinstance(bars, progress.Bars)
+        assert bars._bars.tasks[bars._whole].completed == 95.0
+        bars.step(9)
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     for text in ("whole run", "CL A2, seed 3", "ETA", "100 %", "a note"):

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from dmt.core import codes
 from dmt.data import ragged
 from dmt.data.segment_sets import SegmentSet
 from dmt.data.sets import LabeledSet
-from dmt.errors import ConfigError
+from dmt.errors import ConfigError, DivergenceError
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.progress import Silent
@@ -28,8 +29,11 @@ from dmt.report import Report
 from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.tasks.segmentation import Segmentation
-from dmt.training import inference
+from dmt.training import code_planes, inference
+from dmt.training.checkpoint import Checkpoint
 from dmt.training.pixel_store import PixelStore
+from dmt.training.pixel_writer import PixelWriter
+from dmt.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -308,3 +312,75 @@ def test_ctrl_c_while_labeling_stops_there(whole: Path, tiny_pixels: dict[str, o
     assert not list(tmp_path.glob("stages/*/pseudo.json"))
     fit(tmp_path, tiny_pixels)
     assert nets(tmp_path) == nets(whole)
+
+
+def test_a_checkpoint_waits_for_the_labels_it_depends_on(
+    few_scenes: SegmentSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are slow, so the stage is trained before they are written."""
+    orders: list[str] = []
+    save, write = Checkpoint.save, PixelWriter.write
+
+    def saved_(self: Checkpoint, trainer: Trainer, **extra: object) -> None:
+        orders.append(f"{self.folder.name[:2]} checkpoint, labels there: {PixelStore.exists(self.folder)}")
+        save(self, trainer, **extra)
+
+    def slow(self: PixelWriter, *rest: object) -> None:
+        time.sleep(1.5)
+        write(self, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Checkpoint, "save", saved_)
+    monkeypatch.setattr(PixelWriter, "write", slow)
+    watcher = Told()
+    fit(tmp_path, TINY_PIXELS | {"fractions": "1"}, watcher=watcher)
+    assert [line for line in orders if line.startswith(("A1", "B1"))] == [
+        "A1 checkpoint, labels there: True",
+        "B1 checkpoint, labels there: True",
+    ]
+    assert sum("still being written" in note for note in watcher.notes) == 2
+    assert not list(tmp_path.glob("stages/*/pseudo/*.code"))
+
+
+class Told(Silent):
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_labels_that_cannot_be_written_stop_the_run_and_are_made_again(
+    few_scenes: SegmentSet, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(codes: np.ndarray) -> bytes:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(code_planes, "pack", full)
+        with pytest.raises(OSError, match="no space"):
+            fit(tmp_path, TINY_PIXELS)
+    assert not list(tmp_path.glob("stages/A1*/state.json"))  # nothing that depends on them
+    fit(tmp_path, TINY_PIXELS)
+    assert nets(tmp_path) == nets(whole)
+    assert pseudo(tmp_path) == pseudo(whole)
+
+
+def test_what_went_wrong_in_training_is_not_hidden_by_labels(
+    few_scenes: SegmentSet, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(codes: np.ndarray) -> bytes:
+        raise OSError("no space left on device")
+
+    def bad(self: Trainer, numbers: object) -> None:
+        raise DivergenceError("not finite")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(code_planes, "pack", full)
+        fit(tmp_path, TINY_PIXELS, "baseline")
+        patch.setattr(Trainer, "require_finite", bad)
+        with pytest.raises(DivergenceError):
+            fit(tmp_path, TINY_PIXELS)
+    fit(tmp_path, TINY_PIXELS)
+    assert {place: net for place, net in nets(tmp_path).items() if place in nets(whole)} == nets(whole)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +140,9 @@ class Runner:
         if lesson is None:
             self._train(work, title, None, family)
             return
-        try:
+        with lesson:
             self._warn(work, title)  # before hours go into labels that are no good
             self._train(work, title, lesson, family)
-        finally:
-            lesson.settle()
 
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
@@ -155,7 +154,10 @@ class Runner:
         batches = task.batches(labeled, pseudo, work.stage.schedule, work.stream_seed, self._conditions.execution)
         trainer = self._trainer(work, steps, task, batches, family)
         self._announce(title, steps, work.cost, checkpoint.state())
-        pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, self._conditions.watcher.step)
+        watcher = self._conditions.watcher
+        pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, watcher.step)
+        if lesson is not None:
+            pace = replace(pace, before_saving=partial(lesson.settle, watcher.note))
         self._worked = True
         try:
             if not loop.fit(trainer, checkpoint, journal, pace):
@@ -207,7 +209,8 @@ class Runner:
             teacher = family[wanted.by]
             net = self._finished(teacher, task, wanted.copy)
             device = self._conditions.execution.device
-            made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell)
+            room = self.folder.path / ROOM
+            made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell, room)
             watcher.worked(self._labeling(work))
         return Lesson.read(place, task, journal, tell, made)
 

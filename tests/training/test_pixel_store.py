@@ -1,4 +1,5 @@
-import tracemalloc
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,9 @@ from PIL import Image
 from torch import nn
 
 from dmt.core import codes, selection
-from dmt.data import ragged
+from dmt.data import rooms
 from dmt.errors import RunError
+from dmt.training import pixel_writer
 from dmt.training.pixel_store import UNSELECTED, PixelStore, name_of
 from dmt.training.pixel_writer import PixelWriter
 
@@ -30,11 +32,24 @@ def predictions(sizes: list[tuple[int, int]] = SIZES, levels: int = 9) -> Planes
     return found
 
 
-def written(folder: Path, planes: Planes, fraction: float, noise: float = 0.0, seed: int = 0) -> PixelStore:
-    writer = PixelWriter(folder, [f"image {i}" for i in range(len(planes))], CLASSES)
+def taken(folder: Path, planes: Planes, ids: list[str] | None = None, classes: int = CLASSES) -> PixelWriter:
+    """A writer that took these predictions, out of order and padded."""
+    sizes = [(labels.shape[0], labels.shape[1]) for labels, _ in planes]
+    writer = PixelWriter(folder, ids or [f"image {i}" for i in range(len(planes))], sizes, classes)
     for position in np.random.default_rng(1).permutation(len(planes)).tolist():
-        writer.add(position, *planes[position])
-    writer.finish(fraction, {"teacher": "A0"}, noise, seed)
+        take(writer, position, *planes[position])
+    return writer
+
+
+def take(writer: PixelWriter, position: int, labels: np.ndarray, code: np.ndarray) -> None:
+    found = (np.pad(each, ((0, 3), (0, 2)))[None].astype(np.int32) for each in (labels, code))
+    writer.take(torch.tensor([position]), *(torch.from_numpy(each) for each in found))
+
+
+def written(folder: Path, planes: Planes, fraction: float, noise: float = 0.0, seed: int = 0) -> PixelStore:
+    writer = taken(folder, planes)
+    writer.select(fraction, noise, seed)
+    writer.write({"teacher": "A0"})
     return PixelStore.load(folder)
 
 
@@ -44,22 +59,46 @@ def flat(planes: Planes) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_planes_are_filled_with_what_would_be_read(noise: float, tmp_path: Path) -> None:
-    planes, folder = predictions(), tmp_path / "with planes"
-    filled = ragged.blank(SIZES, None, torch.uint8), ragged.blank(SIZES, None, torch.int16)
-    writer = PixelWriter(folder, [f"image {i}" for i in range(len(planes))], CLASSES, planes=filled)
-    for position, plane in enumerate(planes):
-        writer.add(position, *plane)
-    writer.finish(0.5, {"teacher": "A0"}, noise, 3)
-    for made, read in zip(filled, PixelStore.load(folder).planes(SIZES), strict=True):
+def test_planes_hold_what_would_be_read(noise: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = written(tmp_path / "whole", predictions(), 0.5, noise, 3).planes(SIZES)
+    monkeypatch.setattr(pixel_writer, "AT_ONCE", 100)  # parts that end within images
+    writer = taken(tmp_path / "parts", predictions())
+    writer.select(0.5, noise, 3)
+    for made, read in zip(writer.planes, whole, strict=True):
         assert torch.equal(made.pixels, read.pixels)
-    written(tmp_path / "without", planes, 0.5, noise, 3)
-    with_planes, without = (
-        {path.relative_to(room): path.read_bytes() for path in room.rglob("*") if path.is_file()}
-        for room in (folder, tmp_path / "without")
-    )
-    assert with_planes == without
-    assert {path.suffix for path in without} == {".code", ".json", ".png"}
+
+
+def test_large_planes_lie_in_a_file_that_is_gone_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "much", lambda: 100)
+    planes = predictions()
+    writer = PixelWriter(tmp_path / "stage", IDS, SIZES, CLASSES, room=tmp_path / "room")
+    for position, each in enumerate(planes):
+        take(writer, position, *each)
+    writer.select(0.5)
+    writer.write({})
+    assert not list((tmp_path / "room").iterdir())  # which was made for the file
+    expected = written(tmp_path / "in memory", planes, 0.5).planes(SIZES)
+    for made, read in zip(writer.planes, expected, strict=True):
+        assert torch.equal(made.pixels, read.pixels)
+
+
+def test_planes_go_with_their_writer(tmp_path: Path) -> None:
+    writer = taken(tmp_path, predictions())
+    plane = weakref.ref(writer.planes[0].pixels)
+    gc.disable()
+    try:
+        del writer
+        assert plane() is None  # without waiting for the garbage collector: they are large
+    finally:
+        gc.enable()
+
+
+def test_writing_can_be_given_up(tmp_path: Path) -> None:
+    writer = taken(tmp_path, predictions())
+    writer.select(0.5)
+    writer.write({}, given_up=iter([False, False, True]).__next__)
+    assert not PixelStore.exists(tmp_path)
+    assert len(list((tmp_path / "pseudo-unfinished").iterdir())) == 4
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.2, 0.5, 0.77, 1.0])
@@ -102,10 +141,11 @@ def test_planes_are_ready_for_a_device(tmp_path: Path) -> None:
 
 def test_anyone_can_look_at_the_labels(tmp_path: Path) -> None:
     palette = [(7 * value + 3) % 256 for value in range(768)]
-    writer = PixelWriter(tmp_path, IDS, CLASSES, palette)
+    writer = PixelWriter(tmp_path, IDS, SIZES, CLASSES, palette)
     for position, planes in enumerate(predictions()):
-        writer.add(position, *planes)
-    writer.finish(0.5, {})
+        take(writer, position, *planes)
+    writer.select(0.5)
+    writer.write({})
     names = sorted(path.name for path in (tmp_path / "pseudo").iterdir())
     assert len(names) == 12
     assert names[0] == "000000-a_x_1.code"
@@ -122,21 +162,20 @@ def test_names_are_safe_everywhere() -> None:
 
 
 def test_an_id_with_dots_keeps_its_codes(tmp_path: Path) -> None:
-    writer = PixelWriter(tmp_path, ["x.v1", "x.v2"], CLASSES)
     planes = predictions(SIZES[:2])
-    for position in (1, 0):
-        writer.add(position, *planes[position])
-    writer.finish(1.0, {})
+    writer = taken(tmp_path, planes, ["x.v1", "x.v2"])
+    writer.select(1.0)
+    writer.write({})
     np.testing.assert_array_equal(PixelStore.load(tmp_path).read(1)[1], planes[1][1])
 
 
 def test_killed_before_the_end_leaves_nothing_to_trust(tmp_path: Path) -> None:
     planes = predictions()
-    lost = PixelWriter(tmp_path, IDS, CLASSES)
+    lost = PixelWriter(tmp_path, IDS, SIZES, CLASSES)
     for position in (3, 0):
-        lost.add(position, *planes[position])
-    with pytest.raises(ValueError, match="4 images"):  # which also waits for the files of the two
-        lost.finish(0.5, {})
+        take(lost, position, *planes[position])
+    with pytest.raises(ValueError, match="4 images"):
+        lost.select(0.5)
     (tmp_path / "pseudo").mkdir()  # as if killed between the rename and the summary
     assert not PixelStore.exists(tmp_path)
     store = written(tmp_path, planes[:2], 1.0)
@@ -145,7 +184,7 @@ def test_killed_before_the_end_leaves_nothing_to_trust(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pseudo", "pseudo.json"]
     assert len(list((tmp_path / "pseudo").iterdir())) == 4
     with pytest.raises(FileExistsError):
-        PixelWriter(tmp_path, IDS, CLASSES)
+        PixelWriter(tmp_path, IDS, SIZES, CLASSES)
 
 
 def test_codes_go_when_a_stage_is_trained(tmp_path: Path) -> None:
@@ -168,28 +207,34 @@ def test_a_damaged_file_says_what_to_do(ending: str, tmp_path: Path) -> None:
         PixelStore.load(tmp_path).planes(SIZES)
 
 
-def test_wrong_planes_are_refused(tmp_path: Path) -> None:
-    writer = PixelWriter(tmp_path, ["a"], CLASSES)
-    labels, code = np.zeros((2, 2), np.uint8), np.zeros((2, 2), np.uint16)
-    with pytest.raises(ValueError, match="same size"):
-        writer.add(0, labels, code[:1])
-    with pytest.raises(ValueError, match="uint16"):
-        writer.add(0, labels, code.astype(np.int32))
-    with pytest.raises(ValueError, match="none of them"):
-        writer.add(1, labels, code)
-    with pytest.raises(ValueError, match="label 6, but there are 6 classes"):
-        writer.add(0, labels + np.uint8(CLASSES), code)
+@pytest.mark.parametrize("harm", ["a bit", "a block"])
+def test_damage_within_a_large_plane_is_noticed(harm: str, tmp_path: Path) -> None:
+    sizes = [(200, 150)] * 2
+    written(tmp_path, predictions(sizes), 0.5)
+    path = tmp_path / "pseudo" / "000000-image_0.code"
+    content = bytearray(path.read_bytes())
+    content[5000 : 5001 if harm == "a bit" else 9000] = b"\xff" if harm == "a bit" else bytes(4000)
+    path.write_bytes(bytes(content))
+    with pytest.raises(RunError, match="delete"):
+        PixelStore.load(tmp_path).planes(sizes)
 
 
-@pytest.mark.parametrize("counted", [True, False])
-def test_pixels_must_be_counted_once(counted: bool, tmp_path: Path) -> None:
-    labels, code = np.zeros((2, 2), np.uint8), np.zeros((2, 2), np.uint16)
-    writer = PixelWriter(tmp_path, ["a"], CLASSES)
-    if not counted:
-        writer.ranks.add(torch.from_numpy(labels), torch.from_numpy(code))
-    writer.add(0, labels, code, counted)
-    with pytest.raises(ValueError, match="counted twice, or not at all"):
-        writer.finish(1.0, {})
+def test_wrong_predictions_are_refused(tmp_path: Path) -> None:
+    writer = PixelWriter(tmp_path, ["a", "b"], [(2, 2), (2, 2)], CLASSES)
+    labels, first = torch.zeros(1, 2, 2, dtype=torch.int64), torch.tensor([0])
+    code = labels.int()
+    with pytest.raises(ValueError, match="do not cover"):
+        writer.take(first, labels, code[:, :1])
+    with pytest.raises(ValueError, match="do not cover"):
+        writer.take(first, labels[:, :1], code[:, :1])
+    with pytest.raises(IndexError):
+        writer.take(first + 2, labels, code)
+    writer.take(first, labels, code)
+    with pytest.raises(ValueError, match="taken before"):
+        writer.take(first, labels, code)
+    writer.take(first + 1, labels + CLASSES, code)
+    with pytest.raises(ValueError, match="none of the 6 classes"):
+        writer.select(1.0)
 
 
 def test_noise_falsifies_about_its_share_of_the_kept(tmp_path: Path) -> None:
@@ -221,26 +266,9 @@ def upsampled(count: int, generator: torch.Generator) -> Planes:
 
 
 def test_two_bytes_a_pixel_are_enough(tmp_path: Path, generator: torch.Generator) -> None:
-    writer = PixelWriter(tmp_path, ["a", "b", "c"], 21)
-    for position, planes in enumerate(upsampled(3, generator)):
-        writer.add(position, *planes)
-    writer.finish(0.6, {})
+    writer = taken(tmp_path, upsampled(3, generator), classes=21)
+    writer.select(0.6)
+    writer.write({})
     store = PixelStore.load(tmp_path)
     assert store.bytes == sum(path.stat().st_size for path in (tmp_path / "pseudo").iterdir())
     assert store.bytes / store.of < 2
-
-
-def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
-    def peak(count: int) -> int:
-        planes = predictions([(32, 32)] * 4)
-        writer = PixelWriter(tmp_path / str(count), ["same"] * count, CLASSES)
-        for position in range(count):
-            writer.add(position, *planes[position % 4])
-        tracemalloc.start()
-        writer.finish(0.5, {})
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
-
-    few, many = peak(400), peak(2000)  # the threads have fewer than 400 under way, and 2000 would be five times those
-    assert many < 2 * few

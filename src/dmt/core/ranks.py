@@ -28,13 +28,13 @@ class ClassRanks:
 
     @property
     def counts(self) -> Tensor:
-        """(classes, LEVELS) on the host."""
-        return self._counts[:-1].view(self._classes, LEVELS).cpu()
+        """(classes, LEVELS)."""
+        return self._counts[:-1].view(self._classes, LEVELS)
 
     @property
     def predicted(self) -> Tensor:
         """(classes,) sites of each class."""
-        return self.counts.sum(1)
+        return self.counts.sum(1).cpu()
 
     def add(self, labels: Tensor, codes: Tensor, outside: Tensor | None = None) -> None:
         """Count sites, of any shape and on any device; a GPU counts them itself, and nobody waits for it.
@@ -56,7 +56,7 @@ class ClassRanks:
     def cutoffs(self, fraction: float) -> Cutoffs:
         """Where to cut so that exactly ``quota(fraction, n)`` of the n sites of each class are kept."""
         quotas = torch.tensor([selection.quota(fraction, count) for count in self.predicted.tolist()])
-        counts = self.counts
+        counts = self.counts.cpu()
         reaching = counts.flip(1).cumsum(1).flip(1)  # (classes, LEVELS): sites with this code or a higher one
         # the highest code that enough sites reach; with a quota of 0 that is the last one, and no tie is kept
         codes = (reaching >= quotas[:, None]).sum(1) - 1
@@ -73,14 +73,15 @@ class Selector:
 
     def __call__(self, labels: Tensor, codes: Tensor) -> Tensor:
         """The next sites, of any shape: their labels and their codes, packed or not. True where a site is kept."""
-        codes, cutoff = unpack(codes), self._codes[labels.long()]
+        shape, labels, codes = labels.shape, labels.flatten(), unpack(codes).flatten()
+        cutoff = self._codes[labels.long()]
         keep = codes > cutoff
-        tied = (codes == cutoff).flatten().nonzero().squeeze(1)
-        classes = labels.flatten()[tied].long()
+        tied = (codes == cutoff).nonzero().squeeze(1)
+        classes = labels[tied].long()
         counts = torch.bincount(classes, minlength=len(self._ties))
         order = classes.argsort(stable=True)
         before = torch.empty_like(tied)  # how many of its class and code came earlier
         before[order] = torch.arange(len(tied), device=tied.device) - (counts.cumsum(0) - counts)[classes[order]]
-        keep.view(-1)[tied[before < self._ties[classes]]] = True
+        keep[tied[before < self._ties[classes]]] = True
         self._ties = (self._ties - counts).clamp(min=0)
-        return keep
+        return keep.view(shape)

@@ -12,6 +12,14 @@ MEMORY = 1 << 28
 """Bytes that are held in memory without asking."""
 
 
+def much() -> int:
+    """A quarter of this machine's memory in bytes, or `MEMORY` where it does not tell."""
+    try:
+        return max(MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
+    except (AttributeError, OSError, ValueError):  # not every system knows these names
+        return MEMORY
+
+
 def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None, memory: int = MEMORY) -> Tensor:
     """An uninitialized tensor; backed by ``file`` if it is large and a file is given."""
     bytes_ = int(np.prod(shape, dtype=np.int64)) * torch.empty(0, dtype=dtype).element_size()

@@ -1,7 +1,7 @@
 """The numbers of runs as TensorBoard reads them, for those who want them there."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,11 +30,12 @@ def write(paths: Iterable[Path], folder: Path) -> int:
     places = [
         (place, job, line) for job in Report.read(paths).jobs for line in job.lines for place in [_place(job, line)]
     ]
-    for place, _, _ in places:
-        _clear(folder / place)
+    board = _board()
+    for path in [path for place, _, _ in places for path in _written(folder / place)]:
+        path.unlink()
     count = 0
     for place, job, line in places:
-        writer = _writer(folder / place)
+        writer = board(str(folder / place))
         for tag, value, step in scalars([stage for stage in job.stages if stage.line == line]):
             writer.add_scalar(tag, value, step)
             count += 1
@@ -42,22 +43,21 @@ def write(paths: Iterable[Path], folder: Path) -> int:
     return count
 
 
-def _clear(folder: Path) -> None:
-    """Remove what an earlier call wrote, which TensorBoard would show twice; nothing else is touched."""
+def _written(folder: Path) -> list[Path]:
+    """What an earlier call wrote, which TensorBoard would show besides the new."""
     there = list(folder.glob("*"))
     foreign = next((path for path in there if not path.name.startswith("events.out.tfevents.")), None)
     if foreign is not None:
         raise RunError(f"{foreign} is not TensorBoard's; give --tensorboard another folder")
-    for path in there:
-        path.unlink()
+    return there
 
 
-def _writer(folder: Path) -> Writer:
+def _board() -> Callable[[str], Writer]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise DmtError("TensorBoard is not installed; pip install tensorboard") from None
-    return SummaryWriter(str(folder))
+    return SummaryWriter
 
 
 def _place(job: JobResult, line: str) -> Path:

@@ -30,13 +30,15 @@ def unsigned(codes: np.ndarray) -> np.ndarray:
 
 def pack(codes: np.ndarray) -> bytes:
     """Codes (H, W) uint16 as bytes."""
-    steps = _steps(_steps(codes.T).T)
+    steps = np.ascontiguousarray(_steps(_steps(codes.T).T))
     low, high = steps.view(np.uint8).reshape(-1, 2).T  # views: little-endian, as everything that torch runs on
     if codes.size < SMALL:
         return lzma.compress(high.tobytes() + low.tobytes(), lzma.FORMAT_ALONE, preset=0)
     # packing the low bytes too would take five times as long and save an eighth
     packer = zlib.compressobj(1, strategy=zlib.Z_RLE)
-    return b"".join((low.tobytes(), packer.compress(high.tobytes()), packer.flush()))
+    plain = low.tobytes()
+    check = zlib.crc32(plain).to_bytes(4, "little")  # of the packed ones zlib itself takes care
+    return b"".join((plain, check, packer.compress(high.tobytes()), packer.flush()))
 
 
 def unpack(content: bytes, size: tuple[int, int]) -> np.ndarray:
@@ -45,10 +47,17 @@ def unpack(content: bytes, size: tuple[int, int]) -> np.ndarray:
     if pixels < SMALL:
         high, low = np.frombuffer(lzma.decompress(content), np.uint8).reshape(2, *size)
     else:
-        low = np.frombuffer(content, np.uint8, pixels).reshape(size)
-        high = np.frombuffer(zlib.decompress(memoryview(content)[pixels:]), np.uint8).reshape(size)
+        plain, check, packed = (memoryview(content)[part] for part in _parts(pixels))
+        if zlib.crc32(plain) != int.from_bytes(check, "little"):
+            raise ValueError("wrong checksum")
+        low = np.frombuffer(plain, np.uint8).reshape(size)
+        high = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(size)
     steps = high.astype(np.uint16) << 8 | low
     return steps.cumsum(1, dtype=np.uint16).cumsum(0, dtype=np.uint16)
+
+
+def _parts(pixels: int) -> tuple[slice, slice, slice]:
+    return slice(pixels), slice(pixels, pixels + 4), slice(pixels + 4, None)
 
 
 def _steps(plane: np.ndarray) -> np.ndarray:

@@ -1,24 +1,20 @@
 """A finished net labels all unlabeled images, and the most confident labels are kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from dmt.core import codes, selection, streams, trees
-from dmt.core.ranks import ClassRanks
-from dmt.data import size_groups
+from dmt.core import codes, selection, streams
 from dmt.tasks.base import Task
-from dmt.training import code_planes, inference
+from dmt.training import inference
 from dmt.training.pixel_store import PixelStore
 from dmt.training.pixel_writer import PixelWriter
 from dmt.training.store import Store
 from dmt.types import Target
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -63,48 +59,23 @@ def label_pixels(
     watch: Watch | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> None:
-    """A label for each pixel, written as it comes: memory does not depend on the number of images.
+    """A label for each pixel.
 
     Args:
         net: the teacher, on the device.
-        writer: takes the labels; the caller finishes it.
+        writer: takes the labels; the caller selects and writes.
         watch: sees every label, for the audit.
         tell: hears how many images are done.
     """
-    sizes, done = task.unlabeled.images.sizes, 0
-    for positions, fetched in _one_behind(_predictions(net, task, device, writer.ranks, watch)):
-        labels, packed = fetched.arrived()
-        found = code_planes.unsigned(packed)  # int16 crossed the bus at half the bytes
-        for row, position in enumerate(positions.tolist()):
-            height, width = sizes[position]
-            writer.add(position, labels[row, :height, :width], found[row, :height, :width], counted=True)
-        done += len(positions)
-        if tell is not None:
-            tell(done, len(sizes))
-
-
-def _predictions(
-    net: nn.Module, task: Task, device: torch.device, ranks: ClassRanks, watch: Watch | None
-) -> Iterator[tuple[Tensor, trees.Fetched]]:
-    """Positions of a batch, and its labels and packed codes (n, H, W), padding included, on their way here."""
-    sizes = torch.tensor(task.unlabeled.images.sizes).view(-1, 2)
+    done = 0
     for view, output in inference.logits(net, task, task.unlabeled, device):
-        labels, found = codes.confident(output)
-        ranks.add(labels, found, size_groups.padding(sizes[view.positions], labels))
+        labels, found = codes.confident(output)  # (n, H, W), padding included
         if watch is not None:
             watch.see(view.positions, labels, found)
-        yield view.positions, trees.Fetched(labels.to(torch.uint8), codes.pack(found))
-
-
-def _one_behind(items: Iterator[Item]) -> Iterator[Item]:
-    """Each item after the next one was begun: the device works on that one while the host works on this one."""
-    held = next(items, None)
-    for item in items:
-        assert held is not None
-        yield held
-        held = item
-    if held is not None:
-        yield held
+        writer.take(view.positions, labels, found)
+        done += len(view.positions)
+        if tell is not None:
+            tell(done, len(task.unlabeled))
 
 
 def load(task: Task, folder: Path) -> Store | PixelStore:

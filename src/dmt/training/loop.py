@@ -21,11 +21,13 @@ class Pace:
         checkpoint_every: seconds between checkpoints.
         stop: asked after every step; true ends the stage at a checkpoint.
         tell: called after every step with the number of steps done.
+        before_saving: called before every checkpoint, e.g. to see that what it depends on is on disk.
     """
 
     checkpoint_every: float
     stop: Callable[[], bool]
     tell: Callable[[int], None]
+    before_saving: Callable[[], None] = lambda: None
 
 
 def interval_of(steps: int) -> int:
@@ -71,6 +73,7 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
 
     def save() -> None:
         trainer.require_finite(ledger.sums())
+        pace.before_saving()
         checkpoint.save(trainer, ledger=ledger.state(), seconds=trained + time.perf_counter() - began)
 
     while trainer.step < trainer.steps:

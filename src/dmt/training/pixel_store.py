@@ -6,9 +6,8 @@ pseudo/000007-<id>.png      indexed colors: the pixel is the class, 255 where it
 pseudo/000007-<id>.code     confidence codes of all pixels: differences, their high bytes packed, their low bytes plain
 ```
 
-Predictions stream through: while a net labels, what is in memory does not grow with the number of images. A stage
-that learns from the labels needs all of them; one that trains right away has them kept for it in memory, and begins
-while the files are still being written: they serve a run that is stopped and goes on.
+A stage that trains right after its labels were made has them in memory; these files serve people, and a run that is
+stopped and goes on.
 """
 
 import re
