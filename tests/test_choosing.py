@@ -47,12 +47,22 @@ def resize(root: Path, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("photo", "cpu", "cuda"), [((64, 48), 32, 48), ((20, 16), 32, 32), ((300, 100), 32, 96), ((500, 400), 32, 128)]
+    ("photo", "cpu", "cuda", "wheel"),
+    [
+        ((64, 48), 32, 48, 48),
+        ((20, 16), 32, 32, 32),
+        ((300, 100), 32, 96, 96),
+        ((300, 200), 32, 128, 192),
+        ((500, 400), 32, 128, 224),
+    ],
 )
-def test_size_follows_the_shorter_side(tmp_path: Path, photo: tuple[int, int], cpu: int, cuda: int) -> None:
+def test_size_follows_the_shorter_side(
+    tmp_path: Path, photo: tuple[int, int], cpu: int, cuda: int, wheel: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
     resize(root, photo)
-    for device, expected in ((CPU, cpu), (CUDA, cuda)):
+    for device, installed, expected in ((CPU, True, cpu), (CUDA, False, cuda), (CUDA, True, wheel)):
+        monkeypatch.setattr(choosing, "_wheel", lambda installed=installed: installed)
         choice = choosing.choose(root, device)
         assert choice.preset.config.data.size == expected  # type: ignore[union-attr]
         assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(choice, "size=")

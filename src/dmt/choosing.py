@@ -66,8 +66,9 @@ def _rounded(side: int, most: int, step: int = 16) -> int:
 
 def _images(album: Album, device: torch.device, side: int) -> Choice:
     large = device.type == "cuda"
-    size = _rounded(side, 128 if large else 32)
     net, start = ("timm:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("wrn-28-2", "random")
+    # a net that learned on images of 224 pixels knows half as much of images of 128
+    size = _rounded(side, 224 if start == "wheel" else 128 if large else 32)
     if not large:
         net = "resnet8-16"
     counts = [sum(photo.label == label for photo in album.labeled) for label in range(len(album.classes))]
@@ -97,7 +98,7 @@ def _images(album: Album, device: torch.device, side: int) -> Choice:
 
 def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
-    batch = 256 if large else 32
+    batch = 128 if pretrained else 256 if large else 32  # 128 of 224 pixels take about 5 GB to learn from
     pseudo = batch * 3 // 4
     recipe = Recipe(
         batch=batch,
