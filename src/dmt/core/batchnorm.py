@@ -10,7 +10,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 @contextmanager
 def statistics_untouched(net: nn.Module) -> Iterator[None]:
     """Within, train-mode BatchNorm normalizes by the batch but does not update its running mean and variance."""
-    norms = [m for m in net.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    # one in eval mode changes nothing anyway, and would stop using what it has
+    norms = [m for m in net.modules() if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
     for norm in norms:
         # in train mode a norm that tracks nothing uses the batch's statistics and touches no buffer
         norm.track_running_stats = False

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from dmt.errors import ConfigError, unknown
 from dmt.models import deeplab, smp_nets, torchvision_pair
 from dmt.models.fcn import SmallFCN
+from dmt.models.frozen import Frozen
 from dmt.models.small_resnet import SmallResNet
 from dmt.models.wide_resnet import WideResNet
 from dmt.types import Normalization
@@ -19,6 +20,7 @@ IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
     "timm:NAME": "any classifier of timm, e.g. timm:resnet18 (pip install 'dmt-vision[timm]')",
+    "frozen:NAME": "the same, of which only the last layer learns: for photos on a CPU; needs a --start",
 }
 PIXEL_NETS: dict[str, str] = {
     "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101 (pip install 'dmt-vision[timm]')",
@@ -31,7 +33,7 @@ _EXAMPLES = {
     False: ["wrn-28-2", "resnet8-16", "timm:resnet18"],
     True: ["deeplab2:resnet101", "fcn-16", "smp:unet/resnet34"],
 }
-_IMAGE = re.compile(r"timm:.*|wrn-\d+-\d+|resnet8-\d+")
+_IMAGE = re.compile(r"timm:.*|frozen:.*|wrn-\d+-\d+|resnet8-\d+")
 _PIXEL = re.compile(r"deeplab2:.*|deeplab2x2:.*|smp:.*|fcn-\d+")
 
 OWN: dict[str, Callable[[int, int], nn.Module]] = {}
@@ -159,6 +161,11 @@ def _image_body(spec: NetSpec) -> nn.Module:
     if spec.name.startswith("timm:"):
         require_timm(spec.name)
         return timm_net(spec.name.removeprefix("timm:"), spec.shape, num_classes=spec.classes)
+    if spec.name.startswith("frozen:"):
+        require_timm(spec.name)
+        encoder = timm_net(spec.name.removeprefix("frozen:"), spec.shape, num_classes=0)
+        width: Any = getattr(encoder, "head_hidden_size", encoder.num_features)
+        return Frozen(encoder, width, spec.classes)
     if match := re.fullmatch(r"wrn-(\d+)-(\d+)", spec.name):
         depth, width = map(int, match.groups())
         if depth < 10 or (depth - 4) % 6 or width < 1:

@@ -45,6 +45,8 @@ class Start:
 def resolve(text: str, net: str) -> Start:
     """Find a start for the net of that name, and take its digest; nothing is loaded yet."""
     if text == "random":
+        if net.startswith("frozen:"):
+            raise ConfigError(f"net '{net}' learns in its last layer only; give --start timm, wheel or a file")
         return Start(text, None, text)
     if text == "timm":
         _encoder_name(net, text)
@@ -89,7 +91,7 @@ def _set_normalization(net: Normalized, normalization: Normalization | None) -> 
 def _encoder_name(net: str, start: str) -> str:
     """What timm calls the encoder of a net."""
     kind, _, name = net.partition(":")
-    if kind in ("timm", "deeplab2", "deeplab2x2"):
+    if kind in ("timm", "frozen", "deeplab2", "deeplab2x2"):
         return name
     if kind == "smp":
         return re.sub("^(tu|timm)-", "", name.partition("/")[2])
