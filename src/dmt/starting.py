@@ -69,11 +69,13 @@ def find(
     if recorded is None and default not in (None, "random"):
         given = dict.fromkeys(LINES, default) | dict(given)
     found = {line: starts.resolve(text, config.net_of(line)) for line, text in given.items()}
-    known = {line: {"name": start.name, "digest": start.digest} for line, start in found.items()}
+    known = {line: _record(start) for line, start in found.items()}
     if recorded is not None:
         return Starts(dict(recorded) | known, _again(recorded, config) | found)
     if default is not None:
-        known = {line: {"name": default, "digest": default} for line in LINES} | known
+        known = {
+            line: _record(starts.resolve(default, config.net_of(line))) for line in LINES if line not in known
+        } | known
     if config.recipe.shape != "pair" and "A" in known:
         known.setdefault("B", known["A"])  # nobody trains it
     lost = [line for line in LINES if line not in known]
@@ -84,6 +86,10 @@ def find(
             f"(FILE: a .pth of its encoder, or timm, or wheel), or --start random"
         )
     return Starts(known, found)
+
+
+def _record(start: Start) -> dict[str, str]:
+    return {"name": start.name, "digest": start.digest}
 
 
 def _again(recorded: Mapping[str, dict[str, str]], config: Config) -> dict[str, Start]:

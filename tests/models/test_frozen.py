@@ -9,7 +9,6 @@ import dmt
 from dmt import files
 from dmt.core import batchnorm
 from dmt.errors import ConfigError
-from dmt.models import starts
 from dmt.models.build import NetSpec, build
 from dmt.progress import Silent
 from dmt.types import Normalization
@@ -45,9 +44,11 @@ def test_an_image_is_seen_alike_in_training_and_outside(generator: torch.Generat
         assert torch.equal(encoder(images), outside)
 
 
-def test_it_needs_a_start() -> None:
+@pytest.mark.parametrize("start", [None, "random"])
+def test_it_needs_a_start(start: str | None, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="learns in its last layer only; give --start"):
-        starts.resolve("random", "frozen:resnet18")
+        dmt.fit("digits", out=tmp_path / "run", settings={"net": "frozen:resnet18"}, start=start, watcher=Silent())
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_starts_from_a_file_and_keeps_its_encoder(tmp_path: Path) -> None:
