@@ -56,13 +56,16 @@ def dmt(*words: str) -> float:
     return time.perf_counter() - began
 
 
-def trial(place: Path, task: str, seed: int, total: int, extra: Sequence[str], long: bool) -> Outcome:
-    """Make a folder, fit, predict, read the report."""
-    photos, run, out = place / "photos", place / "run", place / "predicted"
+def write(photos: Path, task: str, seed: int, total: int) -> None:
     if task == "images":
         made_photos.write_images(photos, seed, replace(made_photos.IMAGES, total=total))
     else:
         made_photos.write_masks(photos, seed, replace(made_photos.MASKS, total=total))
+
+
+def trial(place: Path, task: str, seed: int, total: int, extra: Sequence[str], long: bool) -> Outcome:
+    """Fit the folder ``photos`` in a place, predict, read the report."""
+    photos, run, out = place / "photos", place / "run", place / "predicted"
     fitting = dmt("fit", str(photos), "--out", str(run), "--device", "cpu", *extra)
     predicting = dmt("predict", str(run), str(photos / "unlabeled"), "--out", str(out), "--device", "cpu")
     jobs = {job.method: job for job in Report.read([run]).jobs}
@@ -142,14 +145,16 @@ def main() -> None:
     for task in given.task:
         for seed in given.seeds:
             with tempfile.TemporaryDirectory() as place:
+                write(Path(place, "photos"), task, seed, given.total)
                 outcomes.append(trial(Path(place), task, seed, given.total, shlex.split(given.fit), given.long))
             print(outcomes[-1], flush=True)
             if given.out is not None:
-                _add(given.out, outcomes[-1])
+                add(given.out, outcomes[-1])
     print(summary(outcomes))
 
 
-def _add(path: Path, outcome: Outcome) -> None:
+def add(path: Path, outcome: Outcome) -> None:
+    """Append to a record."""
     about = {
         "python": platform.python_version(),
         "torch": torch.__version__,

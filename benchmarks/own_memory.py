@@ -15,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from benchmarks import process_memory
 from benchmarks.made_photos import NAMES, Painter
 from PIL import Image
 
@@ -68,26 +69,15 @@ def measure(words: Sequence[str], files: int) -> Peak:
     )
     anonymous = resident = 0.0
     while child.poll() is None:
-        for key, kilobytes in _status(child.pid):
+        for key, size in process_memory.status(child.pid):
             if key == "RssAnon":
-                anonymous = max(anonymous, kilobytes * 1.024e-3)
+                anonymous = max(anonymous, size)
             elif key == "VmHWM":
-                resident = max(resident, kilobytes * 1.024e-3)
+                resident = max(resident, size)
         time.sleep(0.02)
     if child.returncode:
         raise RuntimeError(f"dmt {' '.join(words)} ended with {child.returncode}")
     return Peak(words[0], files, anonymous, resident, time.perf_counter() - began)
-
-
-def _status(process: int) -> Iterator[tuple[str, float]]:
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:  # it ended just now
-        return
-    for line in lines:
-        key, _, value = line.partition(":")
-        if value.endswith("kB"):
-            yield key, float(value.split()[0])
 
 
 def main() -> None:

@@ -2,15 +2,15 @@
 
     python -m benchmarks.seg_throughput                     the figures, on a GPU
     python -m benchmarks.seg_throughput --tiny              a rehearsal on a CPU
+    python -m benchmarks.seg_throughput --labeling fcn-8    only memory and disk, with a small net
 
 In one process: a bare step (forward, backward, SGD on one fixed batch) and a DMT stage in the real loop, windows,
-weights and journal included, for both settings; then labeling 1,000 and 10,000 images with one net. What the labels
-take of memory is told apart: they lie in a file when they are large for the machine.
+weights and journal included, for both settings; then labeling 1,000 and 10,000 images with one net. Of memory only
+what the system cannot take back counts: where labels are many, they lie in a file.
 """
 
 import argparse
 import json
-import resource
 import statistics
 import sys
 import tempfile
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from benchmarks import process_memory
 from torch.nn import functional as F
 
 from dmt import environment, presets
@@ -171,9 +172,10 @@ def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, fl
     if execution.on_cuda:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, process_memory.Watched() as memory:
         began = time.perf_counter()
-        writer = PixelWriter(Path(folder), task.unlabeled.ids, task.unlabeled.images.sizes, CLASSES)
+        ids, sizes = task.unlabeled.ids, task.unlabeled.images.sizes
+        writer = PixelWriter(Path(folder), ids, sizes, CLASSES, room=Path(folder, "room"))
         labeler.label_pixels(net, task, execution.device, writer)
         labeled = time.perf_counter() - began
         writer.select(0.6, device=execution.device)
@@ -188,9 +190,9 @@ def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, fl
         "seconds_inference": labeled,
         "seconds_selection": selected - labeled,
         "seconds_files": total - selected,
-        "labels_mb": sum(plane.pixels.nbytes for plane in writer.planes) / 2**20,
+        "labels_mb": sum(plane.pixels.nbytes for plane in writer.planes) / 1e6,
         "device_peak_mb": peak,
-        "host_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "host_peak_mb": memory.anonymous,
         "bytes_per_pixel": store.bytes / store.of,
     }
 
@@ -200,12 +202,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="steps of each figure")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--tiny", action="store_true", help="a small net and few images: only to see that it runs")
+    parser.add_argument("--labeling", metavar="NET", help="only labeling, with this net")
     options = parser.parse_args()
     execution = environment.pick_execution(options.device).for_net("deeplab2:", pixels=True)
     counts = (20, 60) if options.tiny else (1000, 10_000)
     figures: dict[str, object] = {}
     with execution.active():
-        for setting in TINY if options.tiny else SETTINGS:
+        for setting in () if options.labeling else TINY if options.tiny else SETTINGS:
             name = f"{setting.net}, {setting.crop}², batch {setting.pseudo} + {setting.labeled}"
             floor = bare(setting, execution, options.steps)
             stage = stage_rate(setting, execution, options.steps)
@@ -213,6 +216,8 @@ def main() -> None:
             print(name, json.dumps(figures[name]), file=sys.stderr, flush=True)
         for count in counts:
             setting = TINY[0] if options.tiny else SETTINGS[1]
+            if options.labeling:
+                setting = replace(setting, net=options.labeling)
             figures[f"labeling {count}"] = labeling(setting, execution, count)
             print(f"labeling {count}", json.dumps(figures[f"labeling {count}"]), file=sys.stderr, flush=True)
     described = environment.describe(execution.device)

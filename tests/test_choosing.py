@@ -47,26 +47,38 @@ def resize(root: Path, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("photo", "cpu", "cuda", "wheel"),
+    ("photo", "sizes"),
     [
-        ((64, 48), 32, 48, 48),
-        ((20, 16), 32, 32, 32),
-        ((300, 100), 32, 96, 96),
-        ((300, 200), 32, 128, 192),
-        ((500, 400), 32, 128, 224),
+        ((64, 48), (32, 32, 48, 48)),
+        ((20, 16), (32, 32, 32, 32)),
+        ((300, 100), (32, 96, 96, 96)),
+        ((300, 200), (32, 160, 128, 192)),
+        ((500, 400), (32, 160, 128, 224)),
     ],
 )
 def test_size_follows_the_shorter_side(
-    tmp_path: Path, photo: tuple[int, int], cpu: int, cuda: int, wheel: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, photo: tuple[int, int], sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
     resize(root, photo)
-    for device, installed, expected in ((CPU, True, cpu), (CUDA, False, cuda), (CUDA, True, wheel)):
+    machines = ((CPU, False), (CPU, True), (CUDA, False), (CUDA, True))
+    for (device, installed), expected in zip(machines, sizes, strict=True):
         monkeypatch.setattr(choosing, "_wheel", lambda installed=installed: installed)
         choice = choosing.choose(root, device)
         assert choice.preset.config.data.size == expected  # type: ignore[union-attr]
         assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(choice, "size=")
-    assert ("to be fast on a CPU" in line(choosing.choose(root, CPU), "size=")) == (min(photo) >= 48)
+        cut = device == CPU and expected < min(photo) // 16 * 16
+        assert ("to be fast on a CPU" in line(choice, "size=")) == cut
+
+
+def test_many_photos_are_seen_smaller_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
+    (root / "unlabeled/more").mkdir()
+    for number in range(1001):
+        (root / f"unlabeled/more/{number}.jpg").touch()
+    assert [choosing.choose(root, device).preset.config.data.size for device in (CPU, CUDA)] == [128, 224]  # type: ignore[union-attr]
 
 
 def test_pixels_get_a_crop_that_fits(tmp_path: Path) -> None:
@@ -157,6 +169,51 @@ def test_nothing_unlabeled(tmp_path: Path) -> None:
 
 
 # --- nets and devices ---
+
+
+@pytest.mark.parametrize("wheel", [True, False])
+def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if wheel else None)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    assert "pip install" not in line(choosing.choose(root, CPU), "net=")  # they are too small for that
+    resize(root, (200, 150))
+    for device, other in ((CPU, "resnet8-16"), (CUDA, "wrn-28-2")):
+        choice = choosing.choose(root, device)
+        chosen = choice.preset.config
+        assert (chosen.net, choice.preset.start) == (
+            ("frozen:tf_efficientnet_lite0", "wheel") if wheel else (other, "random")
+        )
+        assert ("pip install 'dmt-vision[starts]'" in line(choice, "net=")) != wheel
+        if wheel:
+            assert (chosen.recipe.shape, chosen.recipe.share, chosen.recipe.mixup) == ("pair", 0.8, None)
+            assert chosen.data.augment == "crop-flip"  # type: ignore[union-attr]
+
+
+def test_all_of_a_net_learns_where_labels_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    monkeypatch.setattr(choosing, "MANY", 5)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    nets = [choosing.choose(root, device).preset.config.net for device in (CPU, CUDA)]
+    assert nets == ["frozen:tf_efficientnet_lite0", "timm:tf_efficientnet_lite0"]
+
+
+def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    resize(root, (500, 400))
+    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    plain = choosing.choose(root, CPU).preset
+    frozen = choosing.choose(root, CPU, "frozen:resnet18").preset
+    assert (frozen.config.net, frozen.start, frozen.config.data.size) == ("frozen:resnet18", "random", 160)  # type: ignore[union-attr]
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    assert choosing.choose(root, CPU, "resnet8-16").preset == plain
+    known = choosing.choose(root, CPU).preset
+    assert known.config.recipe == frozen.config.recipe
+    assert choosing.choose(root, CPU, known.config.net).preset == known
+    sizes = {"timm:resnet18": 224, "wrn-16-2": 128}
+    for net, size in sizes.items():
+        preset = choosing.choose(root, CUDA, net).preset
+        assert (preset.config.data.size, preset.config.recipe.shape == "pair") == (size, size == 224)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("wheel", [True, False])

@@ -29,6 +29,21 @@ def test_lines_say_where_the_run_stands(monkeypatch: pytest.MonkeyPatch) -> None
     assert said[-1] == "done"
 
 
+def test_the_first_step_says_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        lines.begin(total=100.0, done=0.0)
+        lines.stage("DMT A0, seed 1", steps=100, done=0, work=1.0)
+        for step, clock[0] in enumerate((30.0, 35.0, 40.0), start=1):  # the first one compiled
+            lines.step(step)
+    assert stream.getvalue().splitlines() == [
+        "DMT A0, seed 1: step 1/100, whole run 1%",
+        "DMT A0, seed 1: step 3/100, whole run 3%, ETA 8:05",  # 5 s a step
+    ]
+
+
 def test_labeling_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])

@@ -20,8 +20,11 @@ from dmt.presets import Preset
 LOOKED_AT = 200
 """Photos whose size is read before a size is chosen."""
 
-FROZEN = "frozen:tf_efficientnet_lite0"
-"""A net that knows photos and that a CPU can teach."""
+LARGE = 96
+"""Shorter side from which on nets that learned on photos see what they know."""
+
+MANY = 100
+"""Labels a class from which on all of a published net may learn, given a GPU; with fewer it forgets more."""
 
 LEAST = 5
 """Labels of a class below which none is held out for validation."""
@@ -36,15 +39,19 @@ class Choice:
     lines: tuple[str, ...]
 
 
-def choose(folder: Path, device: torch.device) -> Choice:
-    """Decide everything for a folder. Reads names and some headers, writes nothing."""
+def choose(folder: Path, device: torch.device, net: str | None = None) -> Choice:
+    """Decide everything for a folder. Reads names and some headers, writes nothing.
+
+    Args:
+        net: what the user asks for; the rest is chosen to go with it.
+    """
     album = photos.open_album(folder)
     if not album.labeled:
         raise DataError(f"{folder} has no labeled image; label a few of each class")
     if len(album.classes) < 2:
         raise DataError(f"{folder} has only one class, '{album.classes[0]}'; label images of another one too")
     side = _short_side(album)
-    return _pixels(album, device, side) if album.pixels else _images(album, device, side)
+    return _pixels(album, device, side) if album.pixels else _images(album, device, side, net)
 
 
 def _short_side(album: Album) -> int:
@@ -67,13 +74,51 @@ def _rounded(side: int, most: int, step: int = 16) -> int:
     return max(32, min(most, side // step * step))
 
 
-def _images(album: Album, device: torch.device, side: int) -> Choice:
+@dataclass(frozen=True)
+class _Net:
+    """What learns from images, what it starts from, and why."""
+
+    name: str
+    start: str
+    why: str
+
+    @property
+    def frozen(self) -> bool:
+        return self.name.startswith("frozen:")
+
+    @property
+    def published(self) -> bool:
+        return self.frozen or self.name.startswith("timm:")
+
+
+def _image_net(album: Album, large: bool, side: int) -> _Net:
+    known = "tf_efficientnet_lite0"
+    few = len(album.labeled) < MANY * len(album.classes)
+    if _wheel() and side >= LARGE and (few or not large):
+        return _Net(f"frozen:{known}", "wheel", "it knows photos, and only its last layer learns yours")
+    if _wheel() and large:
+        return _Net(f"timm:{known}", "wheel", "a GPU is there")
+    hint = "; for a net that knows photos pip install 'dmt-vision[starts]'" if side >= LARGE else ""
+    if large:
+        return _Net("wrn-28-2", "random", "a GPU is there" + hint)
+    return _Net("resnet8-16", "random", "a small net, since this is a CPU" + hint)
+
+
+def _most(net: _Net, large: bool, unlabeled: int) -> int:
+    """The largest side of images for a net: published ones learned on 224 pixels, and know less of smaller images."""
+    if large:
+        return 224 if net.published else 128
+    if net.frozen:  # but a CPU has to be done some day
+        return 160 if unlabeled <= 1000 else 128
+    return 32
+
+
+def _images(album: Album, device: torch.device, side: int, wanted: str | None) -> Choice:
     large = device.type == "cuda"
-    net, start = ("timm:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("wrn-28-2", "random")
-    # a net that learned on images of 224 pixels knows half as much of images of 128
-    size = _rounded(side, 224 if start == "wheel" else 128 if large else 32)
-    if not large:
-        net = "resnet8-16"
+    net = _image_net(album, large, side)
+    if wanted not in (None, net.name):
+        net = _Net(str(wanted), "random", "as you asked")
+    size = _rounded(side, _most(net, large, len(album.unlabeled)))
     counts = [sum(photo.label == label for photo in album.labeled) for label in range(len(album.classes))]
     validation, told = _held_out(min(counts), bool(album.validation))
     options = PhotoOptions(
@@ -82,20 +127,19 @@ def _images(album: Album, device: torch.device, side: int) -> Choice:
         unlabeled=len(album.unlabeled),
         validation=validation,
         size=size,
-        augment="sane"
-        if large
-        else "crop-flip",  # a small net in few steps learns nothing from strongly changed images
+        # a small net, or one layer, in few steps learns nothing from strongly changed images
+        augment="sane" if large and not net.frozen else "crop-flip",
     )
-    recipe = _image_recipe(options, large, pretrained=start == "wheel")
+    recipe = _frozen_recipe(options, large) if net.frozen else _image_recipe(options, large, large and net.published)
     lines = (
         f"task: images get labels, {len(album.classes)} classes ({album.layout})",
         f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
-        f"net={net}, start {start}: " + _net_line(large, start, pixels=False),
+        f"net={net.name}, start {net.start}: {net.why}" if wanted is None else "",
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
-    config = Config(options, recipe, net=net)
-    preset = replace(presets.get("photos"), config=config, start=start)
+    config = Config(options, recipe, net=net.name)
+    preset = replace(presets.get("photos"), config=config, start=net.start)
     return Choice(preset, album, tuple(line for line in lines if line))
 
 
@@ -128,6 +172,29 @@ def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recip
     return recipe
 
 
+def _frozen_recipe(options: PhotoOptions, large: bool) -> Recipe:
+    """For a last layer: few steps, since it has learned soon, and little else, since its features do not change."""
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    batch = 128 if large else 32
+    pseudo = batch * 3 // 4
+    return Recipe(
+        batch=batch,
+        batch_pseudo=pseudo,
+        batch_labeled=batch - pseudo,
+        epochs=_epochs(150, batch, labels),
+        epochs_round=_epochs(120, pseudo, unlabeled),
+        rate=0.01,
+        rate_round=0.01 if large else 0.005,
+        mixup=None,  # what an encoder says of two photos at once is not what it says of each
+        ema=None,
+        gamma=2.0,
+        fractions=_fractions(unlabeled),
+        per_class=True,
+        shape="pair",
+        share=0.8 if labels >= 10 else None,
+    )
+
+
 def _pixels(album: Album, device: torch.device, side: int) -> Choice:
     large = device.type == "cuda"
     most = 512 if large else 128
@@ -151,7 +218,7 @@ def _pixels(album: Album, device: torch.device, side: int) -> Choice:
     lines = (
         f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
-        f"net={net}, start {start}: " + _net_line(large, start, pixels=True),
+        f"net={net}, start {start}: " + _pixel_net_line(large, start),
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
@@ -203,12 +270,11 @@ def _cap(large: bool, side: int, chosen: int) -> str:
     return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
 
 
-def _net_line(large: bool, start: str, pixels: bool) -> str:
+def _pixel_net_line(large: bool, start: str) -> str:
     starts = "pip install 'dmt-vision[starts]'"
     if not large:
-        better = f"a GPU and {starts}" if pixels else f"--net {FROZEN} --start wheel, see docs/guides/classify.md"
-        return f"a small net, since this is a CPU; for photos of many different things {better}"
-    return "a GPU is there" + ("" if start == "wheel" else f"; {starts} for a net that knows photos")
+        return f"a small net, since this is a CPU; for photos of many different things a GPU and {starts}"
+    return "a GPU is there" + ("" if start == "wheel" else f"; for a net that knows photos {starts}")
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:

@@ -84,15 +84,16 @@ def plan(
         execution = environment.pick_execution(device)
         with environment.threads(environment.fitting_threads(spec.shape)):
             rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
-    table, summary = forecast.table(stages, chosen.data.sizes, rate)
+    table, summary = forecast.table(stages, chosen.data.sizes, rate, build.seeing(chosen.net))
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {chosen.net}")
 
 
 def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | None, device: torch.device) -> Config:
     own = run.own_folder(data)
-    preset = presets.get(data) if own is None else choosing.choose(own, device).preset
-    return configuration.override(preset.config, settings(net, pairs, file))
+    changed = settings(net, pairs, file)
+    preset = presets.get(data) if own is None else choosing.choose(own, device, changed.get("net")).preset
+    return configuration.override(preset.config, changed)
 
 
 def _with_baseline(method: str, config: Config) -> list[Stage]:
@@ -106,7 +107,7 @@ def _plan_own(folder: Path, method: str, config: Config, execution: Execution, t
     """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
     album = photos.open_album(folder)
     stages = _with_baseline(method if album.unlabeled else "baseline", config)
-    table, summary = forecast.table(stages, config.data.sizes, None)
+    table, summary = forecast.table(stages, config.data.sizes, None, build.seeing(config.net))
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {config.net}")
     if time:

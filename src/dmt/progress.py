@@ -136,14 +136,17 @@ class Lines(Watcher):
         self._title, self._steps, self._steps_done, self._work = title, steps, done, work
 
     def step(self, done: int) -> None:
+        first = not self._fresh and done == self._steps_done + 1
         self.worked((done - self._steps_done) * self._work)
         self._steps_done = done
         now = time.monotonic()
         if now - self._said >= self._every:
             left = (self._total - self._done) * (now - self._began) / max(self._fresh, 1e-9)
-            self.note(f"{self._title}: step {done}/{self._steps}, whole run {self._done / self._total:.0%}, "
-                      f"ETA {duration(left)}")  # fmt: skip
+            said = f"{self._title}: step {done}/{self._steps}, whole run {self._done / self._total:.0%}"
+            self.note(said if first else f"{said}, ETA {duration(left)}")
             self._said = now
+        if first:  # it allocates and compiles, and says nothing of those to come
+            self._began, self._fresh = now, 1e-9
 
     def worked(self, work: float) -> None:
         self._done, self._fresh = self._done + work, self._fresh + work

@@ -75,8 +75,8 @@ def fit(
     folder = Folder(Path(out))
     folder.require_ours()
     own = own_folder(data)
-    preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution)
     changed = dict(settings or {})
+    preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, changed.get("net"))
     if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
         changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, changed)
@@ -161,10 +161,10 @@ def own_folder(data: str | Path) -> Path | None:
     return None
 
 
-def _chosen(own: Path, folder: Folder, execution: Execution) -> tuple[Preset, tuple[str, ...]]:
+def _chosen(own: Path, folder: Folder, execution: Execution, net: str | None) -> tuple[Preset, tuple[str, ...]]:
     """What was chosen for own images: now, or when the run that goes on was made."""
     if not _is_run(folder):
-        choice = choosing.choose(own, execution.device)
+        choice = choosing.choose(own, execution.device, net)
         return choice.preset, (*choice.album.notes, *choice.lines)
     known = presets.get(folder.manifest()["data"])
     if known.name not in presets.OWN:

@@ -125,7 +125,9 @@ class Runner:
 
     def _labeling(self, work: Work) -> float:
         """The part of the work that is its teacher's."""
-        return 0.0 if work.stage.labels is None else self._tasks[work.seed][0].labeling()
+        if work.stage.labels is None:
+            return 0.0
+        return build.seeing(self._config.net_of(work.stage.line)) * self._tasks[work.seed][0].labeling()
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""
@@ -204,15 +206,14 @@ class Runner:
             if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
                 raise stop.error()
 
-        made = None
+        made, room = None, self.folder.path / ROOM
         if not PixelStore.exists(place):  # the marker of either store
             teacher = family[wanted.by]
             net = self._finished(teacher, task, wanted.copy)
             device = self._conditions.execution.device
-            room = self.folder.path / ROOM
             made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell, room)
             watcher.worked(self._labeling(work))
-        return Lesson.read(place, task, journal, tell, made)
+        return Lesson.read(place, task, journal, tell, room, made)
 
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
         spec = task.net_spec(self._config.net_of(work.stage.line))

@@ -135,7 +135,9 @@ class Lesson:
         self._writing = None
 
     @classmethod
-    def read(cls, place: Path, task: Task, journal: Journal, tell: Tell, made: Made | None = None) -> "Lesson":
+    def read(
+        cls, place: Path, task: Task, journal: Journal, tell: Tell, room: Path, made: Made | None = None
+    ) -> "Lesson":
         """Stored labels, or those of pixels that were ``made`` just now; told to the journal once."""
         store = labeler.load(task, place) if made is None else made.store
         if not store.kept:
@@ -147,7 +149,7 @@ class Lesson:
         if made is not None:
             return cls(made.store, made.planes, made.write)
         if isinstance(store, PixelStore):
-            return cls(store, store.planes(task.unlabeled.images.sizes, tell))
+            return cls(store, store.planes(task.unlabeled.images.sizes, tell, room))
         return cls(store, store.taken())
 
     def judge(self, trainer: Trainer, task: Task, audit: Audit | PixelAudit, place: Path) -> dict[str, Any]:

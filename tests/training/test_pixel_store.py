@@ -1,6 +1,7 @@
 import gc
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,17 +70,28 @@ def test_planes_hold_what_would_be_read(noise: float, tmp_path: Path, monkeypatc
 
 
 def test_large_planes_lie_in_a_file_that_is_gone_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "much", lambda: 100)
     planes = predictions()
+    expected = written(tmp_path / "in memory", planes, 0.5).planes(SIZES)
+    mapped: list[Any] = []
+    real = np.memmap
+
+    def memmap(*args: Any, **options: Any) -> Any:
+        mapped.append(args)
+        return real(*args, **options)
+
+    monkeypatch.setattr(rooms.make, "__defaults__", (0,))
+    monkeypatch.setattr(np, "memmap", memmap)
     writer = PixelWriter(tmp_path / "stage", IDS, SIZES, CLASSES, room=tmp_path / "room")
     for position, each in enumerate(planes):
         take(writer, position, *each)
     writer.select(0.5)
     writer.write({})
-    assert not list((tmp_path / "room").iterdir())  # which was made for the file
-    expected = written(tmp_path / "in memory", planes, 0.5).planes(SIZES)
-    for made, read in zip(writer.planes, expected, strict=True):
+    read_again = PixelStore.load(tmp_path / "stage").planes(SIZES, room=tmp_path / "room")
+    assert len(mapped) == 4
+    assert not list((tmp_path / "room").iterdir())  # which was made for the files
+    for made, again, read in zip(writer.planes, read_again, expected, strict=True):
         assert torch.equal(made.pixels, read.pixels)
+        assert torch.equal(again.pixels, read.pixels)
 
 
 def test_planes_go_with_their_writer(tmp_path: Path) -> None:

@@ -116,20 +116,18 @@ def blank(
     channels: int | None,
     dtype: torch.dtype,
     file: Path | None = None,
-    memory: int | None = None,
 ) -> Ragged:
     """Room for images that come later, in any order and from any thread; without digests.
 
     Args:
         sizes: (height, width) of every image.
         channels: None for masks and other planes.
-        file: backs the room if that is larger than ``memory`` bytes; None for `rooms.MEMORY`.
+        file: backs the room if that is large.
     """
     heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
     counts = heights * widths
     shape = (int(counts.sum()),) if channels is None else (int(counts.sum()), channels)
-    pixels = rooms.make(shape, dtype, file) if memory is None else rooms.make(shape, dtype, file, memory)
-    return Ragged(pixels, counts.cumsum(0) - counts, heights, widths, ("",) * len(sizes))
+    return Ragged(rooms.make(shape, dtype, file), counts.cumsum(0) - counts, heights, widths, ("",) * len(sizes))
 
 
 def stack(planes: Sequence[np.ndarray]) -> Ragged:

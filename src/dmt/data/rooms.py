@@ -1,5 +1,6 @@
 """Room for decoded images: in memory while they are few, else in a file that the system pages in and out."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +11,6 @@ from torch import Tensor
 
 MEMORY = 1 << 28
 """Bytes that are held in memory without asking."""
-
-
-def much() -> int:
-    """A quarter of this machine's memory in bytes, or `MEMORY` where it does not tell."""
-    try:
-        return max(MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
-    except (AttributeError, OSError, ValueError):  # not every system knows these names
-        return MEMORY
 
 
 def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None, memory: int = MEMORY) -> Tensor:
@@ -35,6 +28,13 @@ def reopen(shape: Sequence[int], dtype: torch.dtype, file: Path) -> Tensor:
     """What was made before, for reading: changes would stay in memory."""
     kind = torch.empty(0, dtype=dtype).numpy().dtype
     return torch.from_numpy(np.memmap(file, dtype=kind, mode="c", shape=tuple(shape)))
+
+
+def leave(file: Path | None) -> None:
+    """Remove a room's file. Who has it open keeps what is in it, and the disk its space until they end."""
+    if file is not None:
+        with contextlib.suppress(OSError):  # where a file in use cannot be removed, the next one takes its place
+            file.unlink(missing_ok=True)
 
 
 def flush(file: Path) -> None:

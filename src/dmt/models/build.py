@@ -90,6 +90,14 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
     OWN[name] = make
 
 
+def seeing(net: str) -> float:
+    """What it takes to see an image, of what it takes to learn from it, for forecasts.
+
+    Going backward costs twice as much as forward; nobody goes backward through a frozen encoder.
+    """
+    return 1.0 if net.startswith("frozen:") else 1 / 3
+
+
 def usual_normalization(body: nn.Module) -> Normalization | None:
     """What published parameters of this net were trained with; None for nets that nobody publishes."""
     config: dict[str, Any] = getattr(body, "pretrained_cfg", {})

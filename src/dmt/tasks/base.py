@@ -14,9 +14,6 @@ from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.models.build import NetSpec
 from dmt.types import Batch, Sizes
 
-FORWARD = 1 / 3
-"""Work of seeing an image without learning from it, in training passes: backward costs twice as much as forward."""
-
 
 class Batches(Protocol):
     """The batches of a stage. Any step can be drawn, in any order: so a run resumes, and may read ahead.
@@ -81,8 +78,8 @@ class Task(ABC):
         return Confusion(len(self.classes), device)
 
     def labeling(self) -> float:
-        """Work of labeling all unlabeled images, for forecasts: training passes over images."""
-        return FORWARD * len(self.unlabeled)
+        """Images of the size that training sees which a teacher looks at, for forecasts."""
+        return float(len(self.unlabeled))
 
     def sizes(self, everything: int) -> Sizes:
         """Counted, not looked up: a folder may hold fewer images than its data set is known for."""

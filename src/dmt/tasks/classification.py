@@ -21,7 +21,10 @@ from dmt.tasks.base import Batches, Task, View
 from dmt.types import IMAGENET, Normalization, Target
 
 VIEWED = 500
-"""Images per forward outside of training."""
+"""Images per forward outside of training, at most."""
+
+PIXELS = 1 << 19
+"""Of all images of such a forward on a CPU, whose caches would not hold more; a GPU takes 32 times as many."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,10 @@ class Classification(Task):
         return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
-        for start in range(0, len(images), VIEWED):
-            positions = torch.arange(start, min(start + VIEWED, len(images)))
+        height, width = images.images.shape[2:]
+        viewed = max(1, min(VIEWED, PIXELS * (1 if device.type == "cpu" else 32) // (height * width)))
+        for start in range(0, len(images), viewed):
+            positions = torch.arange(start, min(start + viewed, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
             yield View(positions, batches.scale(images.images[positions].to(device)), truth)
 

@@ -21,7 +21,7 @@ from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.data.windows import Window
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
-from dmt.tasks.base import FORWARD, Batches, Task, View
+from dmt.tasks.base import Batches, Task, View
 from dmt.types import IMAGENET, Normalization
 
 LOGITS = 84_000_000
@@ -67,7 +67,7 @@ class Segmentation(Task):
     def labeling(self) -> float:
         """Whole images, where training sees windows."""
         images = self.unlabeled.images
-        return FORWARD * int((images.heights * images.widths).sum()) / (self.window.height * self.window.width)
+        return int((images.heights * images.widths).sum()) / (self.window.height * self.window.width)
 
     def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
         """At their native size, padded to a multiple of 32; those of equal padded size share a batch."""

@@ -6,12 +6,12 @@ pseudo/000007-<id>.png      indexed colors: the pixel is the class, 255 where it
 pseudo/000007-<id>.code     confidence codes of all pixels: differences, their high bytes packed, their low bytes plain
 ```
 
-A stage that trains right after its labels were made has them in memory; these files serve people, and a run that is
+A stage that trains right after its labels were made has them already; these files serve people, and a run that is
 stopped and goes on.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ import torch
 from PIL import Image
 
 from dmt import files
-from dmt.data import ragged
+from dmt.data import ragged, rooms
 from dmt.data.ragged import Ragged, Tell
 from dmt.errors import RunError
 from dmt.training import code_planes
@@ -37,6 +37,11 @@ SUMMARY = ("images", "kept", "of", "coverage", "bytes")
 def name_of(position: int, identity: str) -> str:
     """The file name of an image, without ending: its number, then as much of its id as any file system takes."""
     return f"{position:06d}-{re.sub(r'[^A-Za-z0-9._-]', '_', identity)[:60]}"
+
+
+def plane_file(room: Path | None, dtype: torch.dtype) -> Path | None:
+    """Where planes are that do not fit into memory: labels and codes are of different types."""
+    return None if room is None else room / f"pseudo-{dtype}"
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,15 @@ class PixelStore:
         """Per predicted class: how many pixels got that label, and how many of those were kept."""
         return {key: counts[:classes] for key, counts in self._coverage.items()}
 
-    def planes(self, sizes: Sequence[tuple[int, int]], tell: Tell | None = None) -> tuple[Ragged, Ragged]:
+    def planes(
+        self, sizes: Sequence[tuple[int, int]], tell: Tell | None = None, room: Path | None = None
+    ) -> tuple[Ragged, Ragged]:
         """All images in order: labels, uint8 with 255 where unselected, and packed codes, int16.
 
         Args:
             sizes: (height, width) of every image.
             tell: hears how many of these 2N planes are read.
+            room: as `PixelWriter` takes it.
         """
 
         def codes(position: int) -> np.ndarray:
@@ -92,10 +100,14 @@ class PixelStore:
         def told(before: int) -> Tell | None:
             return None if tell is None else lambda done, of: tell(before + done, 2 * of)
 
-        return (
-            ragged.fill(sizes, self._labels, None, torch.uint8, told(0)),
-            ragged.fill(sizes, codes, None, torch.int16, told(len(sizes))),
-        )
+        def read(plane: Callable[[int], np.ndarray], dtype: torch.dtype, before: int) -> Ragged:
+            file = plane_file(room, dtype)
+            try:
+                return ragged.fill(sizes, plane, None, dtype, told(before), file)
+            finally:
+                rooms.leave(file)
+
+        return read(self._labels, torch.uint8, 0), read(codes, torch.int16, len(sizes))
 
     def read(self, position: int) -> tuple[np.ndarray, np.ndarray]:
         """Labels (H, W) uint8, 255 where unselected, and codes (H, W) uint16 of one image."""

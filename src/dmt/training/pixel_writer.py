@@ -1,7 +1,6 @@
 """Makes pixel pseudo labels: takes a net's predictions in any order, keeps the surest, and writes their files."""
 
 import colorsys
-import contextlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from dmt.core.trees import Fetched
 from dmt.data import ragged, rooms, size_groups
 from dmt.data.ragged import Ragged
 from dmt.training import code_planes
-from dmt.training.pixel_store import UNSELECTED, PixelStore, name_of
+from dmt.training.pixel_store import UNSELECTED, PixelStore, name_of, plane_file
 
 AT_ONCE = 1 << 22
 """Pixels that are selected from at a time."""
@@ -42,7 +41,7 @@ class PixelWriter:
         sizes: (height, width) of all images.
         classes: how many there are.
         palette: 256 RGB colors, 768 numbers; by default, colors that differ.
-        room: a folder for planes that are large for this machine's memory.
+        room: a folder for planes too large for memory; their files end with the process.
     """
 
     def __init__(
@@ -175,12 +174,10 @@ class PixelWriter:
 
 
 def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, room: Path | None) -> Ragged:
-    """Room for one number a pixel: in memory if that is not much, else in a file that ends with the process."""
-    file = None if room is None else room / f"pseudo-{dtype}"
-    plane = ragged.blank(sizes, None, dtype, file, rooms.much())
-    if file is not None:
-        with contextlib.suppress(OSError):  # where a file in use cannot be removed, the next one takes its place
-            file.unlink(missing_ok=True)
+    """Room for one number a pixel."""
+    file = plane_file(room, dtype)
+    plane = ragged.blank(sizes, None, dtype, file)
+    rooms.leave(file)
     return plane
 
 

@@ -83,7 +83,7 @@ def _default(data: str | Path, settings: Mapping[str, Any], device: str) -> tupl
         config = configuration.override(presets.get(str(data)).config, settings)
         judges = config.data.validation
     else:
-        choice = choosing.choose(own, environment.pick_device(device))
+        choice = choosing.choose(own, environment.pick_device(device), settings.get("net"))
         config = configuration.override(choice.preset.config, settings)
         told = (*choice.album.notes, *choice.lines)
         judges = len(choice.album.validation) or planning.album_validation(config)

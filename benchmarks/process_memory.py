@@ -1,0 +1,49 @@
+"""What a process takes of memory. Linux only: it asks ``/proc``."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+MB = 1.024e-3
+"""Of 1,000,000 bytes in a kB of ``/proc``."""
+
+
+def status(process: int) -> Iterator[tuple[str, float]]:
+    """Names and sizes in MB of what the system says of a process, if it is still there."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:  # it ended just now
+        return
+    for line in lines:
+        key, _, value = line.partition(":")
+        if value.endswith("kB"):
+            yield key, float(value.split()[0]) * MB
+
+
+class Watched:
+    """Samples this process while a block runs.
+
+    Attributes:
+        anonymous: highest RssAnon in MB: memory that the system cannot take back, pages of files left out.
+    """
+
+    def __init__(self, every: float = 0.02) -> None:
+        self.anonymous = 0.0
+        self._every, self._over = every, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._every):
+            self.anonymous = max(self.anonymous, dict(status(os.getpid())).get("RssAnon", 0.0))
+
+    def __enter__(self) -> "Watched":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
