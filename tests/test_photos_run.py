@@ -118,8 +118,9 @@ def test_a_folder_becomes_a_run(task: str, runs: dict[str, Path]) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_choices_are_told(task: str, folders: dict[str, Path], tmp_path: Path) -> None:
     _, notes = fit(task, folders[task], tmp_path / "run", method="baseline")
-    for line in choosing.choose(folders[task], CPU).lines:
+    for line in choosing.choose(folders[task], CPU, SMALL[task]["net"]).lines:
         assert line in notes.lines
+    assert f"net={SMALL[task]['net']}" in notes  # which was set
 
 
 @pytest.mark.parametrize("task", TASKS)
