@@ -38,6 +38,7 @@ class Outcome:
     task: str
     seed: int
     total: int
+    options: str  # more words for dmt fit
     baseline: float
     dmt: float
     baseline_shipped: float
@@ -74,6 +75,7 @@ def trial(place: Path, task: str, seed: int, total: int, extra: Sequence[str], l
         task=task,
         seed=seed,
         total=total,
+        options=shlex.join(extra),
         baseline=baseline.test_score("raw"),
         dmt=ours.test_score("raw"),
         baseline_shipped=baseline.test_score("shipped"),
@@ -93,7 +95,7 @@ def _rounds(job: JobResult) -> list[float]:
 
 
 def _longer(photos: Path, run: Path, extra: Sequence[str]) -> float:
-    """The score of a Baseline that takes as many steps as all stages of a line of DMT."""
+    """The score of a Baseline that takes as many steps as all stages of a line of DMT, nothing else being set."""
     config = choosing.choose(photos, torch.device("cpu")).preset.config
     stages = [stage for stage in catalogue.plan("dmt", config.recipe).stages if stage.line == "A"]
     steps = sum(stage.steps(config.data.sizes) for stage in stages)

@@ -20,18 +20,22 @@ import numpy as np
 from benchmarks import own_images
 from PIL import Image
 
+from dmt.data import flat
+
 
 def main_class(mask: Path) -> int:
     """The class with most pixels, background and unlabeled pixels left out."""
     with Image.open(mask) as opened:
-        counts = np.bincount(np.asarray(opened).ravel(), minlength=256)
-    return 1 + int(counts[1:255].argmax())
+        objects = np.bincount(np.asarray(opened).ravel(), minlength=256)[1:255]
+    if not objects.any():
+        raise ValueError(f"{mask} shows nothing")
+    return 1 + int(objects.argmax())
 
 
-def write_folder(voc: Path, root: Path, seed: int, labels: int, unlabeled: int) -> None:
-    """Link photos into ``labeled``, ``unlabeled`` and ``test``."""
-    names = [line.split()[-1] for line in (voc / "classes.txt").read_text().splitlines()]
-    train, test = ((voc / f"splits/{part}.txt").read_text().split() for part in ("train_aug", "val"))
+def write_folder(voc: Path, root: Path, seed: int, labels: int, unlabeled: int) -> int:
+    """Link photos into ``labeled``, ``unlabeled`` and ``test``; returns how many are in the first two."""
+    known = flat.open_folder(voc)
+    train, test = (list(known.splits[part]) for part in ("train_aug", "val"))
     random.Random(seed).shuffle(train)
     files = {path.stem: path.resolve() for path in (voc / "images").iterdir()}
 
@@ -45,12 +49,13 @@ def write_folder(voc: Path, root: Path, seed: int, labels: int, unlabeled: int) 
     for identity, label in _classes(voc, train):
         if seen[label] < labels:
             seen[label] += 1
-            link(identity, "labeled", names[label])
+            link(identity, "labeled", known.classes[label])
         elif left < unlabeled:
             left += 1
             link(identity, "unlabeled")
     for identity, label in _classes(voc, test):
-        link(identity, "test", names[label])
+        link(identity, "test", known.classes[label])
+    return sum(seen.values()) + left
 
 
 def _classes(voc: Path, ids: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -71,8 +76,7 @@ def main() -> None:
     outcomes = []
     for seed in given.seeds:
         with tempfile.TemporaryDirectory() as place:
-            write_folder(given.voc, Path(place, "photos"), seed, given.labels, given.unlabeled)
-            total = given.unlabeled + given.labels * 20
+            total = write_folder(given.voc, Path(place, "photos"), seed, given.labels, given.unlabeled)
             outcomes.append(own_images.trial(Path(place), "images", seed, total, shlex.split(given.fit), given.long))
         print(outcomes[-1], flush=True)
         if given.out is not None:

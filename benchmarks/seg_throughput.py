@@ -183,7 +183,7 @@ def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, fl
         writer.write({})
         total = time.perf_counter() - began
         store = PixelStore.load(Path(folder))
-    peak = torch.cuda.max_memory_allocated() / 2**20 if execution.on_cuda else 0.0
+    peak = torch.cuda.max_memory_allocated() / 1e6 if execution.on_cuda else 0.0
     return {
         "images": count,
         "images_per_s": count / selected,

@@ -11,7 +11,7 @@ from tests.data import photo_layout
 
 from dmt import choosing, presets
 from dmt import config as configuration
-from dmt.choosing import Choice
+from dmt.choosing import Asked, Choice
 from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 
@@ -203,17 +203,68 @@ def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch
     resize(root, (500, 400))
     monkeypatch.setattr(choosing, "_wheel", lambda: False)
     plain = choosing.choose(root, CPU).preset
-    frozen = choosing.choose(root, CPU, "frozen:resnet18").preset
-    assert (frozen.config.net, frozen.start, frozen.config.data.size) == ("frozen:resnet18", "random", 160)  # type: ignore[union-attr]
+    frozen = choosing.choose(root, CPU, Asked("frozen:resnet18", start="x.pth"))
+    assert line(frozen, "net=") == "net=frozen:resnet18, start x.pth: as you asked"
+    assert frozen.preset.start == "random"  # of a line that is given none
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    assert choosing.choose(root, CPU, "resnet8-16").preset == plain
     known = choosing.choose(root, CPU).preset
-    assert known.config.recipe == frozen.config.recipe
-    assert choosing.choose(root, CPU, known.config.net).preset == known
-    sizes = {"timm:resnet18": 224, "wrn-16-2": 128}
-    for net, size in sizes.items():
-        preset = choosing.choose(root, CUDA, net).preset
-        assert (preset.config.data.size, preset.config.recipe.shape == "pair") == (size, size == 224)  # type: ignore[union-attr]
+    assert known.config.recipe == frozen.preset.config.recipe
+    assert known.config.data == frozen.preset.config.data
+    for asked, expected in (
+        (Asked("resnet8-16"), plain),
+        (Asked(start="random"), plain),
+        (Asked(net_b="resnet8-32"), plain),  # whoever wants two different nets says both
+        (Asked(start="resnet8.pth"), plain),
+        (Asked(known.config.net), known),
+        (Asked(start="wheel"), known),
+        (Asked.of({"net_b": "none"}, {}), known),
+        (Asked.of({"epochs": 3}, {"B": "x.pth"}), known),
+    ):
+        assert choosing.choose(root, CPU, asked).preset == expected, asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "size", "rate", "share"),
+    [
+        (Asked("timm:resnet18"), "random", (32, 128), (0.05, 0.1), None),
+        (Asked("timm:resnet18", start="timm"), "random", (160, 224), (0.01, 0.01), 0.8),
+        (Asked("timm:tf_efficientnet_lite0"), "wheel", (160, 224), (0.01, 0.01), 0.8),
+        (Asked("frozen:tf_efficientnet_lite0"), "wheel", (160, 224), (0.01, 0.01), 0.8),
+        (Asked("wrn-16-2"), "random", (32, 128), (0.05, 0.1), None),
+    ],
+)
+def test_a_start_decides_on_size_and_rate(
+    tmp_path: Path, asked: Asked, start: str, size: tuple[int, int], rate: tuple[float, float], share: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    resize(root, (500, 400))
+    for place, device in enumerate((CPU, CUDA)):
+        preset = choosing.choose(root, device, asked).preset
+        assert (preset.start, preset.config.data.size) == (start, size[place])  # type: ignore[union-attr]
+        assert (preset.config.recipe.rate, preset.config.recipe.share) == (rate[place], share)
+
+
+def test_a_start_that_is_asked_for_gets_a_net_that_can_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)  # small photos
+    for start in ("wheel", "timm"):
+        assert choosing.choose(root, CPU, Asked(start=start)).preset.config.net == "frozen:tf_efficientnet_lite0"
+
+
+def test_a_net_for_pixels_brings_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    root = photo_layout.write_masks(tmp_path, 10)
+    usual = choosing.choose(root, CUDA).preset
+    assert choosing.choose(root, CUDA, Asked(usual.config.net)).preset == usual
+    given = choosing.choose(root, CUDA, Asked("deeplab2:resnet50", start="timm"))
+    assert line(given, "net=") == "net=deeplab2:resnet50, start timm: as you asked"
+    assert given.preset.config.recipe == usual.config.recipe
+    for asked in (Asked("smp:unet/resnet34"), Asked("fcn-8")):
+        preset = choosing.choose(root, CUDA, asked).preset
+        assert (preset.start, preset.config.recipe.share) == ("random", None)
+        assert preset.config.recipe.rate > usual.config.recipe.rate
 
 
 @pytest.mark.parametrize("wheel", [True, False])
@@ -223,10 +274,10 @@ def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest
     slow, fast = image_choice(images, labeled=5)[0].preset, choosing.choose(images, CUDA).preset
     assert (slow.config.net, slow.start) == ("resnet8-16", "random")
     assert (fast.config.net, fast.start) == (
-        ("timm:tf_efficientnet_lite0", "wheel") if wheel else ("wrn-28-2", "random")
-    )
-    # nets from one start barely disagree: then two lines on different labels
-    assert (fast.config.recipe.shape, fast.config.recipe.share) == (("pair", 0.8) if wheel else ("chain", None))
+        "wrn-28-2",
+        "random",
+    )  # these images are too small for what the wheel knows
+    assert (fast.config.recipe.shape, fast.config.recipe.share) == ("chain", None)
     assert fast.config.recipe.batch_pseudo > slow.config.recipe.batch_pseudo
     slow, fast = mask_choice(masks, labeled=10)[0].preset, choosing.choose(masks, CUDA).preset
     assert (slow.config.net, slow.start) == ("fcn-16", "random")
@@ -236,9 +287,16 @@ def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("device", [CPU, CUDA])
-def test_every_choice_is_told_and_can_be_overridden(tmp_path: Path, device: torch.device) -> None:
+@pytest.mark.parametrize("wheel", [True, False])
+def test_every_choice_is_told_and_can_be_overridden(
+    tmp_path: Path, device: torch.device, wheel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: wheel)
+    photos = photo_layout.write_classes(tmp_path / "photos", labeled=5)
+    resize(photos, (200, 150))
     made = (
         image_choice(tmp_path / "images", device, labeled=5)[0],
+        choosing.choose(photos, device),
         mask_choice(tmp_path / "masks", device, labeled=10)[0],
     )
     for choice in made:

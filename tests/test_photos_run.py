@@ -17,6 +17,7 @@ from PIL import Image
 from tests.data import photo_layout
 
 from dmt import choosing, cli, exporting, planning, run, scoring, starting
+from dmt.choosing import Asked
 from dmt.data import photo_files
 from dmt.errors import ConfigError, RunError
 from dmt.methods import catalogue
@@ -118,9 +119,8 @@ def test_a_folder_becomes_a_run(task: str, runs: dict[str, Path]) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_choices_are_told(task: str, folders: dict[str, Path], tmp_path: Path) -> None:
     _, notes = fit(task, folders[task], tmp_path / "run", method="baseline")
-    for line in choosing.choose(folders[task], CPU, SMALL[task]["net"]).lines:
+    for line in choosing.choose(folders[task], CPU, Asked(SMALL[task]["net"])).lines:
         assert line in notes.lines
-    assert f"net={SMALL[task]['net']}" in notes  # which was set
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,14 +1,15 @@
 """Task, net, image size and schedule for a folder of own images, chosen from the data and the device."""
 
 import importlib.util
-import math
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from dmt import presets
+from dmt import own_recipes, presets
 from dmt.config import Config
 from dmt.data import photo_files, photos
 from dmt.data.album import Album
@@ -20,11 +21,14 @@ from dmt.presets import Preset
 LOOKED_AT = 200
 """Photos whose size is read before a size is chosen."""
 
+KNOWN = "tf_efficientnet_lite0"
+"""An encoder whose parameters can be installed as a package, the wheel."""
+
 LARGE = 96
 """Shorter side from which on nets that learned on photos see what they know."""
 
 MANY = 100
-"""Labels a class from which on all of a published net may learn, given a GPU; with fewer it forgets more."""
+"""Labels of every class from which on all of such a net may learn, given a GPU; with fewer it forgets more."""
 
 LEAST = 5
 """Labels of a class below which none is held out for validation."""
@@ -39,19 +43,41 @@ class Choice:
     lines: tuple[str, ...]
 
 
-def choose(folder: Path, device: torch.device, net: str | None = None) -> Choice:
-    """Decide everything for a folder. Reads names and some headers, writes nothing.
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for, and the rest has to go with. The start is that of line A."""
 
-    Args:
-        net: what the user asks for; the rest is chosen to go with it.
-    """
+    net: str | None = None
+    net_b: str | None = None
+    start: str | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], starts: Mapping[str, str]) -> "Asked":
+        net_b = settings.get("net_b")
+        return cls(settings.get("net"), None if str(net_b).lower() == "none" else net_b, starts.get("A"))
+
+    @property
+    def published(self) -> bool:
+        """Whether nets of our choice start from published parameters; whoever wants two different nets names both."""
+        return self.net_b is None and (_wheel() if self.start is None else self.start in ("wheel", "timm"))
+
+    def start_of(self, net: str) -> str:
+        """What a net starts from."""
+        if self.start is not None:
+            return self.start
+        return "wheel" if net.endswith(f":{KNOWN}") and self.published else "random"
+
+
+def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Choice:
+    """Decide everything for a folder. Reads names and some headers, writes nothing."""
+    asked = asked or Asked()
     album = photos.open_album(folder)
     if not album.labeled:
         raise DataError(f"{folder} has no labeled image; label a few of each class")
     if len(album.classes) < 2:
         raise DataError(f"{folder} has only one class, '{album.classes[0]}'; label images of another one too")
     side = _short_side(album)
-    return _pixels(album, device, side) if album.pixels else _images(album, device, side, net)
+    return _pixels(album, device, side, asked) if album.pixels else _images(album, device, side, asked)
 
 
 def _short_side(album: Album) -> int:
@@ -88,38 +114,38 @@ class _Net:
 
     @property
     def published(self) -> bool:
-        return self.frozen or self.name.startswith("timm:")
+        return self.start != "random" and self.name.startswith(("frozen:", "timm:"))
 
 
-def _image_net(album: Album, large: bool, side: int) -> _Net:
-    known = "tf_efficientnet_lite0"
-    few = len(album.labeled) < MANY * len(album.classes)
-    if _wheel() and side >= LARGE and (few or not large):
-        return _Net(f"frozen:{known}", "wheel", "it knows photos, and only its last layer learns yours")
-    if _wheel() and large:
-        return _Net(f"timm:{known}", "wheel", "a GPU is there")
-    hint = "; for a net that knows photos pip install 'dmt-vision[starts]'" if side >= LARGE else ""
+def _image_net(asked: Asked, large: bool, side: int, labels: int) -> _Net:
+    """For photos with so many labels of every class."""
+    if asked.net is not None:
+        return _Net(asked.net, asked.start_of(asked.net), "as you asked")
+    if asked.published and (side >= LARGE or asked.start is not None):
+        start = asked.start or "wheel"
+        if large and labels >= MANY:
+            return _Net(f"timm:{KNOWN}", start, "it knows photos, and a GPU and many labels are there")
+        return _Net(f"frozen:{KNOWN}", start, "it knows photos, and only its last layer learns yours")
+    hint = "" if side < LARGE or asked.start else "; for a net that knows photos pip install 'dmt-vision[starts]'"
     if large:
-        return _Net("wrn-28-2", "random", "a GPU is there" + hint)
-    return _Net("resnet8-16", "random", "a small net, since this is a CPU" + hint)
+        return _Net("wrn-28-2", asked.start or "random", "a GPU is there" + hint)
+    return _Net("resnet8-16", asked.start or "random", "a small net, since this is a CPU" + hint)
 
 
 def _most(net: _Net, large: bool, unlabeled: int) -> int:
     """The largest side of images for a net: published ones learned on 224 pixels, and know less of smaller images."""
     if large:
         return 224 if net.published else 128
-    if net.frozen:  # but a CPU has to be done some day
+    if net.published:  # but a CPU has to be done some day
         return 160 if unlabeled <= 1000 else 128
     return 32
 
 
-def _images(album: Album, device: torch.device, side: int, wanted: str | None) -> Choice:
+def _images(album: Album, device: torch.device, side: int, asked: Asked) -> Choice:
     large = device.type == "cuda"
-    net = _image_net(album, large, side)
-    if wanted not in (None, net.name):
-        net = _Net(str(wanted), "random", "as you asked")
-    size = _rounded(side, _most(net, large, len(album.unlabeled)))
     counts = [sum(photo.label == label for photo in album.labeled) for label in range(len(album.classes))]
+    net = _image_net(asked, large, side, min(counts))
+    size = _rounded(side, _most(net, large, len(album.unlabeled)))
     validation, told = _held_out(min(counts), bool(album.validation))
     options = PhotoOptions(
         classes=album.classes,
@@ -130,80 +156,34 @@ def _images(album: Album, device: torch.device, side: int, wanted: str | None) -
         # a small net, or one layer, in few steps learns nothing from strongly changed images
         augment="sane" if large and not net.frozen else "crop-flip",
     )
-    recipe = _frozen_recipe(options, large) if net.frozen else _image_recipe(options, large, large and net.published)
+    recipe = (
+        own_recipes.for_a_last_layer(options, large)
+        if net.frozen
+        else own_recipes.for_images(options, large, net.published)
+    )
     lines = (
         f"task: images get labels, {len(album.classes)} classes ({album.layout})",
         f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
-        f"net={net.name}, start {net.start}: {net.why}" if wanted is None else "",
+        f"net={net.name}, start {net.start}: {net.why}",
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
     config = Config(options, recipe, net=net.name)
-    preset = replace(presets.get("photos"), config=config, start=net.start)
+    preset = replace(presets.get("photos"), config=config, start=_default(net.start))
     return Choice(preset, album, tuple(line for line in lines if line))
 
 
-def _image_recipe(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
-    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
-    batch = 128 if pretrained else 256 if large else 32  # 128 of 224 pixels take about 5 GB to learn from
-    pseudo = batch * 3 // 4
-    recipe = Recipe(
-        batch=batch,
-        batch_pseudo=pseudo,
-        batch_labeled=batch - pseudo,
-        rate=0.1 if large else 0.05,
-        rate_round=0.1 if large else 0.05,
-        ema=0.99,
-        per_class=True,  # with few labels one class would else take all the places
-        fractions=_fractions(unlabeled),
-    )
-    steps, steps_round = (2000, 1500) if large else (1500, 240)  # a Baseline that was cut short would flatter DMT
-    recipe = replace(
-        recipe,
-        epochs=_epochs(steps, recipe.batch, labels),
-        epochs_round=_epochs(steps_round, pseudo, unlabeled),
-    )
-    if pretrained:
-        # nets restarted from one start barely disagree: two lines on different labels do
-        return replace(recipe, shape="pair", share=0.8 if labels >= 10 else None, rate=0.01, rate_round=0.01)
-    if not large:
-        # a chain trains every round from scratch, for which a CPU has no time; a pair goes on
-        return replace(recipe, shape="pair", gamma=2.0)
-    return recipe
-
-
-def _frozen_recipe(options: PhotoOptions, large: bool) -> Recipe:
-    """For a last layer: few steps, since it has learned soon, and little else, since its features do not change."""
-    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
-    batch = 128 if large else 32
-    pseudo = batch * 3 // 4
-    return Recipe(
-        batch=batch,
-        batch_pseudo=pseudo,
-        batch_labeled=batch - pseudo,
-        epochs=_epochs(150, batch, labels),
-        epochs_round=_epochs(120, pseudo, unlabeled),
-        rate=0.01,
-        rate_round=0.01 if large else 0.005,
-        mixup=None,  # what an encoder says of two photos at once is not what it says of each
-        ema=None,
-        gamma=2.0,
-        fractions=_fractions(unlabeled),
-        per_class=True,
-        shape="pair",
-        share=0.8 if labels >= 10 else None,
-    )
-
-
-def _pixels(album: Album, device: torch.device, side: int) -> Choice:
+def _pixels(album: Album, device: torch.device, side: int, asked: Asked) -> Choice:
     large = device.type == "cuda"
     most = 512 if large else 128
     crop = _rounded(min(side, most), 256 if large else 64)
-    net, start = ("deeplab2:tf_efficientnet_lite0", "wheel") if large and _wheel() else ("fcn-32", "random")
-    if start == "random" and large and _installed("segmentation_models_pytorch"):
+    net = "fcn-32" if large else "fcn-16"
+    if large and asked.published:
+        net = f"deeplab2:{KNOWN}"
+    elif large and _installed("segmentation_models_pytorch"):
         net = "smp:unet/resnet34"
-    if not large:
-        net = "fcn-16"
+    net = asked.net or net
+    start = asked.start_of(net)
     held_out, told = _held_out(len(album.labeled) // 2, bool(album.validation))
     options = PhotoMaskOptions(
         classes=album.classes,
@@ -214,35 +194,21 @@ def _pixels(album: Album, device: torch.device, side: int) -> Choice:
         size=most,
         crop=(crop, crop),
     )
-    recipe = _pixel_recipe(options, large, pretrained=start == "wheel")
+    recipe = own_recipes.for_pixels(options, large, pretrained=start != "random")
     lines = (
         f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
-        f"net={net}, start {start}: " + _pixel_net_line(large, start),
+        f"net={net}, start {start}: " + ("as you asked" if asked.net else _pixel_net_line(large, start)),
         told,
         _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
     )
-    preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=start)
+    preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=_default(start))
     return Choice(preset, album, tuple(line for line in lines if line))
 
 
-def _pixel_recipe(options: PhotoMaskOptions, large: bool, pretrained: bool) -> Recipe:
-    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
-    base = presets.get("scenes").config.recipe
-    recipe = replace(base, batch=min(16, max(4, labels)), fractions=_fractions(unlabeled), share=None)
-    if not large:
-        # from random parameters students are unsure for long, and a large γ would keep them from learning;
-        # fewer rounds, each long enough for a small net to use its labels
-        recipe = replace(recipe, gamma=0.5, fractions=(0.4, 0.7, 1.0) if unlabeled >= 50 else recipe.fractions)
-    steps, steps_round = (2000, 1000) if large else (600, 240)
-    recipe = replace(
-        recipe,
-        epochs=_epochs(steps, recipe.batch, labels),
-        epochs_round=_epochs(steps_round, recipe.batch_pseudo, unlabeled),
-    )
-    if pretrained:
-        recipe = replace(recipe, share=0.8 if labels >= 10 else None, rate=2e-3, rate_round=1e-3, gamma=5.0)
-    return recipe
+def _default(start: str) -> str:
+    """What a line starts from that nobody gave a start: files and timm are given by line."""
+    return start if start == "wheel" else "random"
 
 
 def _held_out(labels: int, there: bool) -> tuple[int, str]:
@@ -258,14 +224,6 @@ def _held_out(labels: int, there: bool) -> tuple[int, str]:
     return count, f"validation={count}: held out of the labels to choose between nets"
 
 
-def _fractions(unlabeled: int) -> tuple[float, ...]:
-    return (0.2, 0.4, 0.6, 0.8, 1.0) if unlabeled >= 50 else (0.5, 1.0)
-
-
-def _epochs(steps: int, batch: int, images: int) -> int:
-    return max(1, math.ceil(steps / math.ceil(max(images, 1) / batch)))
-
-
 def _cap(large: bool, side: int, chosen: int) -> str:
     return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
 
@@ -274,7 +232,7 @@ def _pixel_net_line(large: bool, start: str) -> str:
     starts = "pip install 'dmt-vision[starts]'"
     if not large:
         return f"a small net, since this is a CPU; for photos of many different things a GPU and {starts}"
-    return "a GPU is there" + ("" if start == "wheel" else f"; for a net that knows photos {starts}")
+    return "a GPU is there" + ("" if start != "random" else f"; for a net that knows photos {starts}")
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:

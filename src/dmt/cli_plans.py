@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dmt import choosing, environment, forecast, guard, planning, presets, run
 from dmt import config as configuration
+from dmt.choosing import Asked
 from dmt.cli_options import ConfigOpt, DataArg, DeviceOpt, MethodOpt, NetOpt, SetOpt, settings
 from dmt.config import Config
 from dmt.core.execution import Execution
@@ -84,7 +85,7 @@ def plan(
         execution = environment.pick_execution(device)
         with environment.threads(environment.fitting_threads(spec.shape)):
             rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
-    table, summary = forecast.table(stages, chosen.data.sizes, rate, build.seeing(chosen.net))
+    table, summary = forecast.table(stages, chosen.data.sizes, rate, build.forward_share(chosen.net))
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {chosen.net}")
 
@@ -92,7 +93,7 @@ def plan(
 def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | None, device: torch.device) -> Config:
     own = run.own_folder(data)
     changed = settings(net, pairs, file)
-    preset = presets.get(data) if own is None else choosing.choose(own, device, changed.get("net")).preset
+    preset = presets.get(data) if own is None else choosing.choose(own, device, Asked.of(changed, {})).preset
     return configuration.override(preset.config, changed)
 
 
@@ -107,7 +108,7 @@ def _plan_own(folder: Path, method: str, config: Config, execution: Execution, t
     """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
     album = photos.open_album(folder)
     stages = _with_baseline(method if album.unlabeled else "baseline", config)
-    table, summary = forecast.table(stages, config.data.sizes, None, build.seeing(config.net))
+    table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {config.net}")
     if time:

@@ -59,7 +59,7 @@ def tune(
 
     \b
     dmt tune digits --seeds 1-3 --out runs/tune
-    dmt tune photos/ --grid gamma=2,4 --grid rate_round=0.03,0.1 --out runs/tune
+    dmt tune photos/ --grid gamma=1,2,4 --out runs/tune
     dmt tune digits --grid "fractions=0.2,0.4,0.6,0.8,1/0.5,1" --out runs/tune
     dmt tune digits --search optuna --trials 20 --grid gamma=1..9 --grid rate_round=0.01..0.3 --out runs/tune
     The default is kept unless another setting is clearly better. Test scores are not shown.

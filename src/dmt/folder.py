@@ -10,7 +10,7 @@ runs/a/
   stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
                           pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/;
                           evidence-<split>-<copy>.npz: what the net said of every image with truth
-  .cache/                 decoded images, if they are too many for memory
+  .cache/                 decoded images and labels of pixels, if they are too many for memory
 ```
 """
 
@@ -31,7 +31,7 @@ from dmt.training.journal import Journal
 
 MANIFEST, LOCK = "run.json", ".lock"
 ROOM = ".cache"
-"""Decoded images, if they are too many for memory; can be made again."""
+"""Decoded images and labels of pixels, if they are too many for memory; can be made again."""
 
 
 def plain(value: Any) -> Any:

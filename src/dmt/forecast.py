@@ -63,19 +63,19 @@ def _now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, seeing: float) -> tuple[Table, str]:
+def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: float) -> tuple[Table, str]:
     """The stages of a plan row by row, and a line about the whole.
 
     Args:
         sizes: how many images there are.
         rate: training passes per second; None for no times.
-        seeing: what labeling an image takes of such a pass.
+        forward: what labeling an image takes of such a pass.
     """
     rows = Table("stage", "start", "teacher", "fraction", "weights", "epochs", "batch", "steps", "expected time")
     total_steps, total_seconds = 0, 0.0
     for stage in stages:
         steps, schedule, labels = stage.steps(sizes), stage.schedule, stage.labels
-        work = steps * schedule.batch * stage.objective.passes + (seeing * sizes.unlabeled if labels else 0.0)
+        work = steps * schedule.batch * stage.objective.passes + (forward * sizes.unlabeled if labels else 0.0)
         seconds = 0.0 if rate is None else work / rate
         total_steps, total_seconds = total_steps + steps, total_seconds + seconds
         rows.add_row(

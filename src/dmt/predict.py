@@ -16,6 +16,7 @@ from dmt.data import photo_files
 from dmt.data.batches import scale
 from dmt.data.photo_files import EXTENSIONS, Leftovers
 from dmt.errors import DataError
+from dmt.tasks.classification import images_per_forward
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,13 @@ def read(path: Path, shape: tuple[int, int, int]) -> Tensor:
 
 @torch.no_grad()
 def predict(
-    net: nn.Module, paths: list[Path], shape: tuple[int, int, int], classes: tuple[str, ...], size: int = 256
+    net: nn.Module, paths: list[Path], shape: tuple[int, int, int], classes: tuple[str, ...]
 ) -> Iterable[Prediction]:
     """Predictions in the order of ``paths``."""
-    for start in range(0, len(paths), size):
-        part = paths[start : start + size]
-        device = next(net.parameters()).device
+    device = next(net.parameters()).device
+    count = images_per_forward(shape[1:], device)
+    for start in range(0, len(paths), count):
+        part = paths[start : start + count]
         images = scale(torch.stack([read(path, shape) for path in part]).to(device))
         best = net(images).float().softmax(1).topk(min(2, len(classes)), dim=1)
         for path, values, labels in zip(part, best.values.tolist(), best.indices.tolist(), strict=True):

@@ -125,6 +125,7 @@ class Lines(Watcher):
     def __init__(self, stream: TextIO, every: float = 10.0) -> None:
         self._stream, self._every = stream, every
         self._total = self._done = self._fresh = 0.0
+        self._warm = False
         self._title, self._steps, self._steps_done, self._work = "", 0, 0, 0.0
         self._began = self._said = self._began_busy = time.monotonic()
 
@@ -136,7 +137,7 @@ class Lines(Watcher):
         self._title, self._steps, self._steps_done, self._work = title, steps, done, work
 
     def step(self, done: int) -> None:
-        first = not self._fresh and done == self._steps_done + 1
+        first, self._warm = not self._warm and done == self._steps_done + 1, True
         self.worked((done - self._steps_done) * self._work)
         self._steps_done = done
         now = time.monotonic()
@@ -146,7 +147,7 @@ class Lines(Watcher):
             self.note(said if first else f"{said}, ETA {duration(left)}")
             self._said = now
         if first:  # it allocates and compiles, and says nothing of those to come
-            self._began, self._fresh = now, 1e-9
+            self._began, self._fresh = now, 0.0
 
     def worked(self, work: float) -> None:
         self._done, self._fresh = self._done + work, self._fresh + work

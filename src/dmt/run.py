@@ -8,6 +8,7 @@ from typing import Any
 
 from dmt import choosing, environment, guard, planning, presets, progress, scoring, starting
 from dmt import config as configuration
+from dmt.choosing import Asked
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data import photos
@@ -76,7 +77,9 @@ def fit(
     folder.require_ours()
     own = own_folder(data)
     changed = dict(settings or {})
-    preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, changed.get("net"))
+    given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
+    asked = Asked.of(changed, given)
+    preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
     if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
         changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, changed)
@@ -94,10 +97,7 @@ def fit(
         raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {checkpoint_every}")
     if not methods or not seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
-    given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
-    # what was chosen for own images goes with the net that was chosen
-    default = "random" if own is not None and config.net != preset.config.net else preset.start
-    starts = starting.find(given, config, default, folder.starts())
+    starts = starting.find(given, config, preset.start, folder.starts())
     with watcher or progress.default() as watching:
         for line in told:
             watching.note(line)
@@ -161,10 +161,10 @@ def own_folder(data: str | Path) -> Path | None:
     return None
 
 
-def _chosen(own: Path, folder: Folder, execution: Execution, net: str | None) -> tuple[Preset, tuple[str, ...]]:
+def _chosen(own: Path, folder: Folder, execution: Execution, asked: Asked) -> tuple[Preset, tuple[str, ...]]:
     """What was chosen for own images: now, or when the run that goes on was made."""
     if not _is_run(folder):
-        choice = choosing.choose(own, execution.device, net)
+        choice = choosing.choose(own, execution.device, asked)
         return choice.preset, (*choice.album.notes, *choice.lines)
     known = presets.get(folder.manifest()["data"])
     if known.name not in presets.OWN:

@@ -127,7 +127,8 @@ class Runner:
         """The part of the work that is its teacher's."""
         if work.stage.labels is None:
             return 0.0
-        return build.seeing(self._config.net_of(work.stage.line)) * self._tasks[work.seed][0].labeling()
+        net = self._config.net_of(work.stage.labels.by[0])  # stages are called by their line
+        return build.forward_share(net) * self._tasks[work.seed][0].images_to_label()
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""

@@ -38,7 +38,7 @@ def masks(tmp_path: Path) -> Path:
 @pytest.fixture
 def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     """No image fits into memory."""
-    monkeypatch.setattr(rooms.make, "__defaults__", (0,))
+    monkeypatch.setattr(rooms, "MEMORY", 0)
 
 
 def squares(root: Path, room: Path | None = None, size: int = 24) -> Parts[Tensor]:
@@ -110,7 +110,7 @@ def test_a_file_gives_the_same_as_memory(classes: Path, tmp_path: Path, monkeypa
     (classes / "unlabeled/9001.jpg").write_bytes(b"")
     memory = squares(classes, tmp_path / "unused")
     assert not (tmp_path / "unused").exists()
-    monkeypatch.setattr(rooms.make, "__defaults__", (0,))
+    monkeypatch.setattr(rooms, "MEMORY", 0)
     assert same(memory, squares(classes, tmp_path / "room"))
 
     monkeypatch.setattr(photo_files, "read_photo", lambda path: pytest.fail(f"{path} was decoded again"))
@@ -244,7 +244,7 @@ GROWTH = """
 import sys
 from pathlib import Path
 from dmt.data import photo_sets, photos, rooms
-rooms.make.__defaults__ = (0,)
+rooms.MEMORY = 0
 album = photos.open_album(Path(sys.argv[1]))
 def private():
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)

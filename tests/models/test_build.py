@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dmt.errors import ConfigError
-from dmt.models.build import NetSpec, build
+from dmt.models.build import NetSpec, build, forward_share
 from dmt.types import Normalization
 
 GRAY = Normalization((0.3,), (0.4,))
@@ -95,3 +95,8 @@ def test_nets_for_pixels_depend_on_the_seed_alone(name: str) -> None:
 def test_the_tiny_net_for_pixels_takes_the_normalization_of_the_data() -> None:
     net = build(NetSpec("fcn-4", 4, (3, 32, 32), COLOR, pixels=True), seed=1)
     torch.testing.assert_close(net.mean.flatten(), torch.tensor(COLOR.mean))
+
+
+def test_nobody_goes_backward_through_a_frozen_encoder() -> None:
+    assert forward_share("frozen:resnet18") == 1.0
+    assert forward_share("timm:resnet18") == forward_share("wrn-28-2") == 1 / 3

@@ -51,3 +51,12 @@ def test_images_of_another_shape_are_refused(images: tuple[LabeledSet[Tensor], L
     wrong = LabeledSet(train.ids, train.images.repeat(1, 3, 1, 1), train.labels)
     with pytest.raises(DataError, match="right folder"):
         classification.split_up(OPTIONS, (wrong, test), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("size", "cpu", "cuda"), [((8, 8), 500, 500), ((32, 32), 500, 500), ((128, 128), 32, 500), ((224, 224), 10, 334),
+                              ((5000, 5000), 1, 1)]
+)  # fmt: skip
+def test_large_images_are_seen_in_smaller_batches(size: tuple[int, int], cpu: int, cuda: int) -> None:
+    assert classification.images_per_forward(size, torch.device("cpu")) == cpu
+    assert classification.images_per_forward(size, torch.device("cuda")) == cuda

@@ -79,7 +79,7 @@ def test_large_planes_lie_in_a_file_that_is_gone_with_them(tmp_path: Path, monke
         mapped.append(args)
         return real(*args, **options)
 
-    monkeypatch.setattr(rooms.make, "__defaults__", (0,))
+    monkeypatch.setattr(rooms, "MEMORY", 0)
     monkeypatch.setattr(np, "memmap", memmap)
     writer = PixelWriter(tmp_path / "stage", IDS, SIZES, CLASSES, room=tmp_path / "room")
     for position, each in enumerate(planes):

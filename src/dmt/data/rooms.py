@@ -1,6 +1,7 @@
-"""Room for decoded images: in memory while they are few, else in a file that the system pages in and out."""
+"""Room for decoded images and labels of pixels: memory while they are few, else a file that the system pages."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +14,32 @@ MEMORY = 1 << 28
 """Bytes that are held in memory without asking."""
 
 
-def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None, memory: int = MEMORY) -> Tensor:
-    """An uninitialized tensor; backed by ``file`` if it is large and a file is given."""
+def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None) -> Tensor:
+    """An uninitialized tensor; backed by ``file`` if it is large and a file is given.
+
+    Raises:
+        OSError: if the disk has no room for it.
+    """
     bytes_ = int(np.prod(shape, dtype=np.int64)) * torch.empty(0, dtype=dtype).element_size()
-    if file is None or bytes_ <= memory:
+    if file is None or bytes_ <= MEMORY:
         return torch.empty(tuple(shape), dtype=dtype)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)  # another process may work on what was there: it keeps that, we begin anew
+    _reserve(file, bytes_)
     kind = torch.empty(0, dtype=dtype).numpy().dtype
-    return torch.from_numpy(np.memmap(file, dtype=kind, mode="w+", shape=tuple(shape)))
+    return torch.from_numpy(np.memmap(file, dtype=kind, mode="r+", shape=tuple(shape)))
+
+
+def _reserve(file: Path, bytes_: int) -> None:
+    """A new file of this size. A full disk is an error here; later, it would be the end of the process."""
+    with file.open("wb") as opened:
+        opened.truncate(bytes_)
+        if hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(opened.fileno(), 0, bytes_)
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):  # otherwise it is a disk that cannot tell
+                    raise
 
 
 def reopen(shape: Sequence[int], dtype: torch.dtype, file: Path) -> Tensor:

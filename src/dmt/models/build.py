@@ -20,7 +20,7 @@ IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
     "timm:NAME": "any classifier of timm, e.g. timm:resnet18 (pip install 'dmt-vision[timm]')",
-    "frozen:NAME": "the same, of which only the last layer learns: for photos on a CPU; needs a --start",
+    "frozen:NAME": "the same, of which only the last layer learns: for photos; starts from published parameters",
 }
 PIXEL_NETS: dict[str, str] = {
     "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101 (pip install 'dmt-vision[timm]')",
@@ -90,7 +90,7 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
     OWN[name] = make
 
 
-def seeing(net: str) -> float:
+def forward_share(net: str) -> float:
     """What it takes to see an image, of what it takes to learn from it, for forecasts.
 
     Going backward costs twice as much as forward; nobody goes backward through a frozen encoder.

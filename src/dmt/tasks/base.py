@@ -77,7 +77,7 @@ class Task(ABC):
         """A fresh score keeper."""
         return Confusion(len(self.classes), device)
 
-    def labeling(self) -> float:
+    def images_to_label(self) -> float:
         """Images of the size that training sees which a teacher looks at, for forecasts."""
         return float(len(self.unlabeled))
 

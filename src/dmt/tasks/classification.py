@@ -1,5 +1,6 @@
 """Images that get one label each."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +24,7 @@ from dmt.types import IMAGENET, Normalization, Target
 VIEWED = 500
 """Images per forward outside of training, at most."""
 
-PIXELS = 1 << 19
+VIEWED_PIXELS = 1 << 19
 """Of all images of such a forward on a CPU, whose caches would not hold more; a GPU takes 32 times as many."""
 
 
@@ -58,12 +59,17 @@ class Classification(Task):
         return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
-        height, width = images.images.shape[2:]
-        viewed = max(1, min(VIEWED, PIXELS * (1 if device.type == "cpu" else 32) // (height * width)))
-        for start in range(0, len(images), viewed):
-            positions = torch.arange(start, min(start + viewed, len(images)))
+        count = images_per_forward(tuple(images.images.shape[2:]), device)
+        for start in range(0, len(images), count):
+            positions = torch.arange(start, min(start + count, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
             yield View(positions, batches.scale(images.images[positions].to(device)), truth)
+
+
+def images_per_forward(size: tuple[int, ...], device: torch.device) -> int:
+    """How many images of a (height, width) a net sees at once outside of training."""
+    pixels = VIEWED_PIXELS * (1 if device.type == "cpu" else 32)
+    return max(1, min(VIEWED, pixels // int(math.prod(size))))
 
 
 def net_spec(options: DataOptions, net: str) -> NetSpec:

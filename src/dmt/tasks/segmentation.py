@@ -64,7 +64,7 @@ class Segmentation(Task):
         sizes = (schedule.labeled, schedule.pseudo)
         return PixelBatches(labeled, sizes, self.window, seed, execution, unlabeled)
 
-    def labeling(self) -> float:
+    def images_to_label(self) -> float:
         """Whole images, where training sees windows."""
         images = self.unlabeled.images
         return int((images.heights * images.widths).sum()) / (self.window.height * self.window.width)

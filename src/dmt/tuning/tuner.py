@@ -10,6 +10,7 @@ from typing import Any
 
 from dmt import choosing, environment, files, planning, presets, progress, run, starting
 from dmt import config as configuration
+from dmt.choosing import Asked
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
@@ -61,7 +62,7 @@ def tune(
     """
     seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
-    config, told = _default(data, settings or {}, device)
+    config, told = _default(data, settings or {}, given, device)
     space = search_space.default(config) if not grid else search_space.parse(grid)
     _require_sense(space, config, (method, search, trials))
     if not seeds:
@@ -75,7 +76,9 @@ def tune(
         return tuner.conclude()
 
 
-def _default(data: str | Path, settings: Mapping[str, Any], device: str) -> tuple[Config, tuple[str, ...]]:
+def _default(
+    data: str | Path, settings: Mapping[str, Any], starts: Mapping[str, str], device: str
+) -> tuple[Config, tuple[str, ...]]:
     """The configuration that is tuned, with lines about how it was chosen; it must have validation images."""
     own = run.own_folder(data)
     told: tuple[str, ...] = ()
@@ -83,7 +86,7 @@ def _default(data: str | Path, settings: Mapping[str, Any], device: str) -> tupl
         config = configuration.override(presets.get(str(data)).config, settings)
         judges = config.data.validation
     else:
-        choice = choosing.choose(own, environment.pick_device(device), settings.get("net"))
+        choice = choosing.choose(own, environment.pick_device(device), Asked.of(settings, starts))
         config = configuration.override(choice.preset.config, settings)
         told = (*choice.album.notes, *choice.lines)
         judges = len(choice.album.validation) or planning.album_validation(config)
