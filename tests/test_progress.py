@@ -74,3 +74,13 @@ def test_bars_show_stage_whole_and_eta() -> None:
     shown = console.file.getvalue()
     for text in ("whole run", "CL A2, seed 3", "ETA", "100 %", "a note"):
         assert text in shown
+
+
+def test_what_is_done_twice_is_forecast_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        for done, clock[0] in ((32, 0.0), (64, 50.0), (32, 100.0), (48, 110.0)):
+            lines.busy("judging", done, 64)
+    assert stream.getvalue().splitlines()[-1] == "judging: 48 of 64, ETA 0:03"

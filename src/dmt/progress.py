@@ -125,7 +125,7 @@ class Lines(Watcher):
     def __init__(self, stream: TextIO, every: float = 10.0) -> None:
         self._stream, self._every = stream, every
         self._total = self._done = self._fresh = 0.0
-        self._warm = False
+        self._warm, self._busy_done = False, 0
         self._title, self._steps, self._steps_done, self._work = "", 0, 0, 0.0
         self._began = self._said = self._began_busy = time.monotonic()
 
@@ -153,9 +153,10 @@ class Lines(Watcher):
         self._done, self._fresh = self._done + work, self._fresh + work
 
     def busy(self, title: str, done: int, of: int) -> None:
-        if done == 1 or done > of or title != self._title:
-            self._title, self._began_busy = title, time.monotonic()
         now = time.monotonic()
+        if title != self._title or done < self._busy_done:  # something new, or the same once more
+            self._title, self._began_busy = title, now
+        self._busy_done = done
         if now - self._said >= self._every:
             left = (of - done) * (now - self._began_busy) / max(done, 1)
             self.note(f"{title}: {done:,} of {of:,}, ETA {duration(left)}")
