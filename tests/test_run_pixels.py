@@ -18,10 +18,11 @@ import dmt
 from dmt import config as configuration
 from dmt import presets, scoring, stopping
 from dmt.core import codes
-from dmt.data import ragged
+from dmt.data import ragged, rooms
 from dmt.data.segment_sets import SegmentSet
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DivergenceError
+from dmt.folder import ROOM
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.progress import Silent
@@ -102,9 +103,12 @@ def test_repeating_a_command_trains_nothing(whole: Path) -> None:
     assert {path.name for path in after if before.get(path) != after[path]} <= {"sessions.jsonl", "run.json", ".lock"}
 
 
+@pytest.mark.parametrize("memory", [rooms.MEMORY, 0])
 def test_stopped_at_any_step_the_result_is_the_same(
-    whole: Path, tiny_pixels: dict[str, object], tmp_path: Path
+    whole: Path, tiny_pixels: dict[str, object], tmp_path: Path, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where labels do not fit into memory."""
+    monkeypatch.setattr(rooms, "MEMORY", memory)
     for at in (1, 4, 5, 9):
         with pytest.raises(stopping.Stopped, match="SIGINT"):
             dmt.fit("scenes", out=tmp_path, settings=tiny_pixels, watcher=StopAt(at))
@@ -112,6 +116,8 @@ def test_stopped_at_any_step_the_result_is_the_same(
     assert nets(tmp_path) == nets(whole)
     assert pseudo(tmp_path) == pseudo(whole)
     assert journal(tmp_path) == journal(whole)
+    assert (tmp_path / ROOM).is_dir() == (memory == 0)
+    assert not list(tmp_path.glob(f"{ROOM}/pseudo*"))
 
 
 def test_a_stage_that_lost_its_labeling_half_way_makes_it_again(
