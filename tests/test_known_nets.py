@@ -7,22 +7,13 @@ import pytest
 import torch
 from PIL import Image
 from tests.data import photo_layout
+from tests.test_photos_run import Notes
 
 from dmt import choosing, cli, run
 from dmt.models import starts, torchvision_pair
 from dmt.progress import Silent
 
 BRIEF = {"epochs": 1, "epochs_round": 1, "fractions": "1", "batch_pseudo": 12, "batch_labeled": 4}
-
-
-class Notes(Silent):
-    """Keeps what is told."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def note(self, text: str) -> None:
-        self.text += f"{text}\n"
 
 
 @pytest.fixture
@@ -51,8 +42,8 @@ def photos(tmp_path: Path) -> Path:
 def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, notes = tmp_path / "run", Notes()
     report = run.fit(photos, out=out, settings=BRIEF, watcher=notes, device="cpu")
-    assert "net=frozen:tf_efficientnet_lite0, start wheel: it knows photos" in notes.text
-    assert "A0: 245 tensors of the encoder from efficientnet-lite0.pth" in notes.text
+    assert "net=frozen:tf_efficientnet_lite0, start wheel: it knows photos" in notes
+    assert "A0: 245 tensors of the encoder from efficientnet-lite0.pth" in notes
     assert [job.method for job in report.jobs] == ["baseline", "dmt"]
 
     written = {path: path.stat().st_mtime_ns for path in out.glob("stages/**/*.safetensors")}
@@ -73,5 +64,5 @@ def test_a_run_of_another_net_needs_no_wheel(wheel: Path, photos: Path, tmp_path
     notes = Notes()
     settings = BRIEF | {"net": "resnet8-4"}
     run.fit(photos, out=tmp_path / "run", method="baseline", settings=settings, watcher=notes, device="cpu")
-    assert "net=resnet8-4, start random: as you asked" in notes.text
-    assert "size=32" in notes.text
+    assert "net=resnet8-4, start random: as you asked" in notes
+    assert "size=32" in notes

@@ -28,7 +28,7 @@ LARGE = 96
 """Shorter side from which on nets that learned on photos see what they know."""
 
 MANY = 100
-"""Labels of every class from which on all of such a net may learn, given a GPU; with fewer it forgets more."""
+"""Labels of every class from which on all of such a net learns, given a GPU; from few, its last layer learns more."""
 
 LEAST = 5
 """Labels of a class below which none is held out for validation."""
@@ -194,7 +194,7 @@ def _pixels(album: Album, device: torch.device, side: int, asked: Asked) -> Choi
         size=most,
         crop=(crop, crop),
     )
-    recipe = own_recipes.for_pixels(options, large, pretrained=start != "random")
+    recipe = own_recipes.for_pixels(options, large, pretrained=start != "random" and not net.startswith("fcn-"))
     lines = (
         f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),

@@ -130,7 +130,7 @@ class Lines(Watcher):
         self._began = self._said = self._began_busy = time.monotonic()
 
     def begin(self, total: float, done: float) -> None:
-        self._total, self._done, self._fresh = total, done, 0.0
+        self._total, self._done, self._fresh, self._warm = total, done, 0.0, False
         self._began = self._said = time.monotonic()
 
     def stage(self, title: str, steps: int, done: int, work: float) -> None:
