@@ -14,7 +14,7 @@ from dmt.data.pixel_audit import PixelAudit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
 
-FORMAT = 2
+FORMAT = 3
 """Part of every identity: raise it when the same options would train differently."""
 
 

@@ -7,10 +7,10 @@ and the rest 2, the first block of layer4 has 2 and the rest 4. So 321 pixels gi
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
+from dmt.models import alignment
 
 OUTPUT_STRIDE = 8
 DILATIONS = (6, 12, 18, 24)
@@ -44,10 +44,11 @@ class DeepLab(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes, H, W)."""
-        features = self.encoder(images)[-1]  # (N, width, ⌈H / 8⌉, ⌈W / 8⌉)
+        padded = alignment.padded(images, OUTPUT_STRIDE)  # sides of 8k + 1, where feature i lies at pixel 8i
+        features = self.encoder(padded)[-1]  # (N, width, k + 1, k + 1)
         with torch.autocast(images.device.type, enabled=False):
-            logits = self.head(features.float())
-            return F.interpolate(logits, size=images.shape[-2:], mode="bilinear", align_corners=True)
+            logits = alignment.grow(self.head(features.float()), (padded.shape[-2], padded.shape[-1]))
+            return alignment.crop(logits, images)
 
 
 def build(name: str, classes: int, channels: int, branches: int) -> DeepLab:

@@ -4,6 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dmt.models import alignment
+
+STRIDE = 4
+
 
 class Layer(nn.Sequential):
     """3×3 convolution, BatchNorm, ReLU."""
@@ -36,16 +40,16 @@ class SmallFCN(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes, H, W)."""
-        full = self.stem(images)  # (N, w, H, W)
-        half = self.down1(full)  # (N, 2w, ⌈H / 2⌉, ⌈W / 2⌉)
-        quarter = self.down2(half)  # (N, 4w, ⌈H / 4⌉, ⌈W / 4⌉)
+        full = self.stem(alignment.padded(images, STRIDE))  # (N, w, 4k + 1, 4k + 1)
+        half = self.down1(full)  # (N, 2w, 2k + 1, 2k + 1)
+        quarter = self.down2(half)  # (N, 4w, k + 1, k + 1)
         for layer in self.middle:
             quarter = quarter + layer(quarter)
         merged = self.merge(half + _grow(self.up1(quarter), half))
         features = F.relu(full + _grow(self.up2(merged), full))
         with torch.autocast(images.device.type, enabled=False):  # rounded logits would make confidences equal
-            return self.head(features.float())  # type: ignore[no-any-return]
+            return self.head(alignment.crop(features, images).float())  # type: ignore[no-any-return]
 
 
 def _grow(features: Tensor, like: Tensor) -> Tensor:
-    return F.interpolate(features, size=like.shape[-2:], mode="bilinear", align_corners=False)
+    return alignment.grow(features, (like.shape[-2], like.shape[-1]))

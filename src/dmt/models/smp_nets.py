@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import torchvision_pair
+from dmt.models import alignment, torchvision_pair
 from dmt.types import IMAGENET
 
 STRIDE = 32  # these nets take sizes that are multiples of it
@@ -29,6 +29,8 @@ class SmpNet(nn.Module):
 
     def __init__(self, net: Any) -> None:
         super().__init__()
+        alignment.replace_upsampling(net)
+        _align_pyramid(net)
         head = net.segmentation_head
         net.segmentation_head = Float32(*head) if isinstance(head, nn.Sequential) else Float32(head)
         self.net = net
@@ -39,6 +41,17 @@ class SmpNet(nn.Module):
         height, width = images.shape[-2:]
         padded = F.pad(images, (0, -width % STRIDE, 0, -height % STRIDE))
         return self.net(padded)[..., :height, :width]  # type: ignore[no-any-return]
+
+
+def _align_pyramid(net: nn.Module) -> None:
+    """A feature pyramid upsamples in code, not by a module: switch that off, and do it behind each block."""
+    from segmentation_models_pytorch.decoders.fpn.decoder import Conv3x3GNReLU
+
+    for module in list(net.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, Conv3x3GNReLU) and child.upsample:
+                child.upsample = False
+                setattr(module, name, nn.Sequential(child, alignment.GrowBy(2)))
 
 
 def build(name: str, classes: int, channels: int) -> SmpNet:

@@ -1,0 +1,54 @@
+"""Where features lie in the image, and how logits come back to the pixels they belong to.
+
+A convolution of stride 2 with symmetric padding has its output i at input 2i, so feature i of an encoder of stride s
+lies at pixel s·i. Bilinear upsampling with aligned corners draws it exactly there if the last feature lies on the
+last pixel: for sides of s·k + 1, as the 321 and 505 pixels of the reference. TensorFlow's "same" padding, which shifts
+features for even sides, is symmetric for these sides too. So images are padded to such a side, and logits cropped.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def padded(images: Tensor, stride: int) -> Tensor:
+    """Images (N, C, H, W) with zeros at the right and bottom, up to sides of stride·k + 1."""
+    height, width = images.shape[-2:]
+    return F.pad(images, (0, (1 - width) % stride, 0, (1 - height) % stride))
+
+
+def grow(features: Tensor, size: tuple[int, int]) -> Tensor:
+    """Bilinear, first to first and last to last: from sides k + 1 to s·k + 1, exactly where features lie."""
+    return F.interpolate(features, size=size, mode="bilinear", align_corners=True)
+
+
+def crop(logits: Tensor, images: Tensor) -> Tensor:
+    """Logits of padded images, as large as the images were."""
+    height, width = images.shape[-2:]
+    return logits[..., :height, :width]
+
+
+class GrowBy(nn.Module):
+    """Upsampling by a whole factor for features whose side is a multiple, not one more: feature i lands on s·i.
+
+    Pixels after the last feature repeat it. Plain upsampling with aligned corners would draw the last feature on the
+    last pixel, s − 1 pixels too far, and everything before it in proportion.
+    """
+
+    def __init__(self, factor: int) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, features: Tensor) -> Tensor:
+        height, width = (self.factor * side for side in features.shape[-2:])
+        repeated = F.pad(features, (0, 1, 0, 1), mode="replicate")
+        return grow(repeated, (height + 1, width + 1))[..., :height, :width]
+
+
+def replace_upsampling(net: nn.Module) -> None:
+    """Put `GrowBy` in place of every module of a library's net that upsamples with aligned corners."""
+    for module in list(net.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Upsample) and child.align_corners:
+                factor = child.scale_factor[0] if isinstance(child.scale_factor, tuple) else child.scale_factor
+                assert factor is not None, "these modules have a factor, not a size"
+                setattr(module, name, GrowBy(int(factor)))
