@@ -25,24 +25,25 @@ import torch
 
 import dmt
 from dmt import config as configuration
-from dmt import environment, files, presets, progress, starting
+from dmt import files, presets
 from dmt.auditing import auditor, given_labels, label_next, pseudo_labels
 from dmt.auditing.given_labels import Conditions, CrossFit
 from dmt.auditing.juries import Jury
 from dmt.config import Config
 from dmt.core import streams
-from dmt.data.audit import Audit
-from dmt.data.pixel_audit import PixelAudit
+from dmt.data.images.audit import Audit
+from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.sets import LabeledSet
-from dmt.folder import Folder
-from dmt.report import Report
-from dmt.runner import Conditions as RunConditions
-from dmt.runner import Runner
-from dmt.scoring import Finished
-from dmt.stopping import Stop
-from dmt.tables import spread
+from dmt.fitting.runner import Conditions as RunConditions
+from dmt.fitting.runner import Runner
+from dmt.results.report import Report
+from dmt.results.tables import spread
+from dmt.runs import environment, progress, starting
+from dmt.runs.folder import Folder
+from dmt.runs.stopping import Stop
 from dmt.tasks import opening
 from dmt.tasks.classification import Classification
+from dmt.use.scoring import Finished
 
 MORE = 100
 """Labels that are added."""

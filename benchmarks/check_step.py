@@ -13,12 +13,12 @@ import json
 import torch
 from benchmarks.cifar_throughput import CONFIG, SPEC, random_task
 
-from dmt import environment
 from dmt.core import streams
 from dmt.core.execution import Execution
-from dmt.data.augment import POLICIES
+from dmt.data.images.augment import POLICIES
 from dmt.methods import catalogue
 from dmt.models import build
+from dmt.runs import environment
 from dmt.training.trainer import Trainer
 from dmt.types import Target
 

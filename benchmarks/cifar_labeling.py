@@ -10,11 +10,12 @@ from pathlib import Path
 
 import torch
 
-from dmt import environment, presets
+from dmt import presets
 from dmt.core.execution import Execution
 from dmt.models import build
+from dmt.pseudo import labeler
+from dmt.runs import environment
 from dmt.tasks import opening
-from dmt.training import labeler
 
 
 def main() -> None:

@@ -20,14 +20,15 @@ from pathlib import Path
 
 import torch
 
-from dmt import environment, presets
+from dmt import presets
 from dmt.core.execution import Execution
-from dmt.data.augment import POLICIES
-from dmt.data.datasets import DATASETS
+from dmt.data.images.augment import POLICIES
+from dmt.data.images.datasets import DATASETS
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
+from dmt.runs import environment
 from dmt.tasks import opening
 from dmt.tasks.classification import Classification
 from dmt.training import loop

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from dmt.data import cifar
+from dmt.data.images import cifar
 from dmt.errors import DataError, DmtError
 
 EXAMPLE = """example:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 from PIL import Image, ImageFilter
 
-from dmt.data import embedded
+from dmt.data.images import embedded
 
 NAMES = {0: "zero", 1: "one", 3: "three", 4: "four", 7: "seven"}
 """Digits that stay what they are when mirrored or leaning."""

@@ -13,9 +13,10 @@ from pathlib import Path
 import torch
 
 import dmt
-from dmt import config, environment
-from dmt.report import Report
-from dmt.tables import spread
+from dmt import config
+from dmt.results.report import Report
+from dmt.results.tables import spread
+from dmt.runs import environment
 
 
 def main() -> None:

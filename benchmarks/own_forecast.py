@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from benchmarks import made_photos
 
-from dmt import choosing
+from dmt.own import choosing
 
 _SAID = re.compile(r"will take about ([\d.]+) (s|minutes) on this")
 

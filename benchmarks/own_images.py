@@ -25,9 +25,9 @@ from pathlib import Path
 import torch
 from benchmarks import made_photos
 
-from dmt import choosing
 from dmt.methods import catalogue
-from dmt.report import JobResult, Report
+from dmt.own import choosing
+from dmt.results.report import JobResult, Report
 from dmt.version import VERSION
 
 

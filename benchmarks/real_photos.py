@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks import own_images
 from PIL import Image
 
-from dmt.data import flat
+from dmt.data.pixels import flat
 
 
 def main_class(mask: Path) -> int:

@@ -23,21 +23,23 @@ import torch
 from benchmarks import process_memory
 from torch.nn import functional as F
 
-from dmt import environment, presets
+from dmt import presets
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.data import ragged
+from dmt.data.pixels.windows import Window
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, UnlabeledSet
-from dmt.data.windows import Window
 from dmt.methods import catalogue
 from dmt.models import build
+from dmt.pseudo import labeler
+from dmt.pseudo.pixel_store import PixelStore
+from dmt.pseudo.pixel_writer import PixelWriter
+from dmt.runs import environment
 from dmt.tasks.segmentation import Segmentation
-from dmt.training import labeler, loop
+from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
-from dmt.training.pixel_store import PixelStore
-from dmt.training.pixel_writer import PixelWriter
 from dmt.training.recording import Recorded
 from dmt.training.trainer import Student, Trainer
 from dmt.types import Normalization

@@ -15,12 +15,13 @@ from pathlib import Path
 import torch
 
 import dmt
-from dmt import config, environment
+from dmt import config
 from dmt.core import evidence
 from dmt.core.evidence import Evidence
-from dmt.folder import Folder
-from dmt.report import Report
-from dmt.tables import spread
+from dmt.results.report import Report
+from dmt.results.tables import spread
+from dmt.runs import environment
+from dmt.runs.folder import Folder
 from dmt.training import evidence_files
 from dmt.tuning import judging
 from dmt.tuning.outcome import Trial, Tuning

@@ -10,8 +10,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import pytest
 import torch
 
-from dmt.data import scenes, segment_sets
-from dmt.data.segment_sets import Parts, SegmentSet
+from dmt.data.pixels import scenes, segment_sets
+from dmt.data.pixels.segment_sets import Parts, SegmentSet
 
 torch.set_num_threads(1)
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data import photo_layout, segment_layout
+from tests.data.folders import photo_layout
+from tests.data.pixels import segment_layout
 
-from dmt import cli
+from dmt.cli import app
 
 TINY = "epochs=1 epochs_round=1 fractions=1 batch=8 batch_pseudo=6 batch_labeled=2"
 LABELED, UNLABELED, MASK = "labeled/disk/0000.jpg", "unlabeled/9000.jpg", "labeled/masks/0001.png"
@@ -81,7 +82,7 @@ def dmt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     def run(*words: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["dmt", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         said = capsys.readouterr()
         for text in (said.out, said.err):
             assert "Traceback" not in text

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.data import photo_layout
+from tests.data.folders import photo_layout
 
-from dmt import cli
+from dmt.cli import app
 from dmt.models import build
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
@@ -30,7 +30,7 @@ def run_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
             assert program == "dmt"
             monkeypatch.setattr(sys, "argv", [program, *words])
             with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as end:
-                cli.main()
+                app.main()
             assert end.value.code in (0, None), f"{line}: {end.value.code}"
     return printed.getvalue()
 

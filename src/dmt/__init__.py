@@ -14,9 +14,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from dmt.core import losses, mixing, ramps, selection, weighting
 from dmt.errors import DmtError
+from dmt.fitting.run import fit
 from dmt.models.build import register as register_net
-from dmt.report import Report
-from dmt.run import fit
+from dmt.results.report import Report
 from dmt.tuning.tuner import tune
 from dmt.types import IGNORE, Batch, Target
 from dmt.version import VERSION as __version__

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dmt.data.options import DataOptions
-from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
-from dmt.data.segment_options import SegmentOptions
+from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.data.images.options import DataOptions
+from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import ConfigError, unknown
 from dmt.methods.recipe import Recipe
 from dmt.options import option

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass, replace
 
 from dmt.config import Config
-from dmt.data.options import DataOptions
-from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
-from dmt.data.segment_options import SegmentOptions
+from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.data.images.options import DataOptions
+from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
 from dmt.methods.recipe import Recipe
 

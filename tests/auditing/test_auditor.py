@@ -16,18 +16,19 @@ from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
-from dmt import cli, run
 from dmt.auditing import audit_files, audit_tables, auditor, label_studio, pseudo_labels, suspects
 from dmt.auditing.audit_files import Desk
 from dmt.auditing.suspects import Judged, Suspect
+from dmt.cli import app
 from dmt.core.execution import Execution
-from dmt.data.segment_sets import SegmentSet
+from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import DmtError, RunError
-from dmt.folder import Folder
-from dmt.progress import Silent
-from dmt.scoring import Finished
-from dmt.stopping import Stopped
+from dmt.fitting import run
+from dmt.runs.folder import Folder
+from dmt.runs.progress import Silent
+from dmt.runs.stopping import Stopped
 from dmt.types import IGNORE
+from dmt.use.scoring import Finished
 
 CPU = torch.device("cpu")
 NAMES = ('a "quoted", name', "<b>bold & co", "third\tclass")
@@ -306,7 +307,7 @@ def test_other_peoples_folders_are_refused(digits: Path, tmp_path: Path) -> None
 
 def test_the_command_says_where_to_look(of_images: auditor.Audited, digits: Path) -> None:
     options = ["--folds", "2", "--count", "4", "--device", "cpu", "--out", str(of_images.folder)]
-    result = CliRunner().invoke(cli.app, ["audit", str(digits), *options])
+    result = CliRunner().invoke(app.app, ["audit", str(digits), *options])
     assert result.exit_code == 0, result.output
     assert "to label next: 4 images" in result.output
     assert "index.html" in result.output

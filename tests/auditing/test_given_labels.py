@@ -8,16 +8,17 @@ import torch
 from tests.conftest import TINY, TINY_PIXELS
 
 from dmt import config as configuration
-from dmt import presets, starting
+from dmt import presets
 from dmt.auditing import given_labels, suspects
 from dmt.auditing.given_labels import Conditions, CrossFit
 from dmt.config import Config
 from dmt.core.execution import Execution
-from dmt.data.segment_sets import SegmentSet
+from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError
-from dmt.progress import Silent
-from dmt.stopping import Stop, Stopped
+from dmt.runs import starting
+from dmt.runs.progress import Silent
+from dmt.runs.stopping import Stop, Stopped
 from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.tasks.classification import Classification

@@ -15,7 +15,7 @@ from dmt.auditing.juries import Jury
 from dmt.auditing.label_next import Reading
 from dmt.core import diverse
 from dmt.core.diverse import Pool
-from dmt.data.segment_sets import SegmentSet
+from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.models import build
 from dmt.tasks import opening
 from dmt.tasks.base import Task, View

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from tests.browser.conftest import HOSTILE, Seen
 
-from dmt import run
 from dmt.auditing import auditor
-from dmt.progress import Silent
+from dmt.fitting import run
 from dmt.reporting import report_file
+from dmt.runs.progress import Silent
 
 Opener = Callable[..., Seen]
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.data.cifar_layout import python2_array
+from tests.data.images.cifar_layout import python2_array
 
 from dmt.data import safe_pickle
 from dmt.errors import DataError

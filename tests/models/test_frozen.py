@@ -10,7 +10,7 @@ from dmt import files
 from dmt.core import batchnorm
 from dmt.errors import ConfigError
 from dmt.models.build import NetSpec, build
-from dmt.progress import Silent
+from dmt.runs.progress import Silent
 from dmt.types import Normalization
 
 SPEC = NetSpec("frozen:resnet18", 10, (1, 8, 8), Normalization((0.5,), (0.5,)))

@@ -17,11 +17,9 @@ from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
-from dmt import cli, guard
-from dmt.data.segment_sets import SegmentSet
+from dmt.cli import app
+from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import DmtError, RunError
-from dmt.progress import Silent
-from dmt.report import Report
 from dmt.reporting import (
     class_section,
     picture_section,
@@ -32,7 +30,10 @@ from dmt.reporting import (
     verdict_section,
 )
 from dmt.reporting.studies import Study
-from dmt.results import JobResult, StageResult
+from dmt.results import guard
+from dmt.results.reading import JobResult, StageResult
+from dmt.results.report import Report
+from dmt.runs.progress import Silent
 
 CHARTS = (
     "score per round",
@@ -360,12 +361,12 @@ def test_without_tensorboard_the_error_names_the_remedy(
 
 def test_the_command_writes_a_page_and_without_out_prints_text(run: Path, tmp_path: Path) -> None:
     page = tmp_path / "deep" / "report.html"
-    done = CliRunner().invoke(cli.app, ["report", str(run), str(tmp_path), "--out", str(page), "--watch"])
+    done = CliRunner().invoke(app.app, ["report", str(run), str(tmp_path), "--out", str(page), "--watch"])
     assert done.exit_code == 0, done.output
     assert "open it in a browser" in done.output
     assert "is no run folder" in done.output
     assert page.read_text().startswith("<!doctype html>")
-    assert "test accuracy" in CliRunner().invoke(cli.app, ["report", str(run)]).output
+    assert "test accuracy" in CliRunner().invoke(app.app, ["report", str(run)]).output
     for words, said in ((["--watch"], "needs a page"), (["--out", str(tmp_path)], "is a folder")):
-        failed = CliRunner().invoke(cli.app, ["report", str(run), *words])
+        failed = CliRunner().invoke(app.app, ["report", str(run), *words])
         assert said in str(failed.exception)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dmt.data.datasets import DATASETS
-from dmt.data.options import DataOptions
+from dmt.data.images.datasets import DATASETS
+from dmt.data.images.options import DataOptions
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
 from dmt.tasks import classification

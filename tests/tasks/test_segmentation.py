@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from dmt.data import published, ragged
+from dmt.data import ragged
+from dmt.data.pixels import published
+from dmt.data.pixels.segment_options import SegmentOptions
+from dmt.data.pixels.segment_sets import Parts, SegmentSet
 from dmt.data.ragged import Ragged
-from dmt.data.segment_options import SegmentOptions
-from dmt.data.segment_sets import Parts, SegmentSet
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.tasks import opening, segmentation

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
-from dmt.data.augment import POLICIES
-from dmt.data.batches import ImageBatches
+from dmt.data.images.augment import POLICIES
+from dmt.data.images.batches import ImageBatches
 from dmt.data.sets import LabeledSet
 from dmt.errors import DivergenceError
 from dmt.models.build import NetSpec, build

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dmt import guard_rules
 from dmt.core.evidence import Evidence
+from dmt.results import guard_rules
 from dmt.tuning import judging
 from dmt.tuning.judging import Verdict
 from dmt.tuning.outcome import FINE, Trial, Tuning

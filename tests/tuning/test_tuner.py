@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import TINY
-from tests.data import photo_layout
+from tests.data.folders import photo_layout
 from typer.testing import CliRunner
 
 import dmt
-from dmt import cli, files, presets, run, sharing
+from dmt import files, presets
+from dmt.cli import app
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, RunError
-from dmt.folder import Folder
-from dmt.progress import Silent
-from dmt.stopping import Stopped
+from dmt.fitting import run
+from dmt.runs import sharing
+from dmt.runs.folder import Folder
+from dmt.runs.progress import Silent
+from dmt.runs.stopping import Stopped
 from dmt.tuning import search_space
 from dmt.tuning.outcome import Tuning
 
@@ -106,7 +109,7 @@ def test_the_result_is_in_words_a_table_and_a_command(tuned: tuple[Path, Tuning,
 def test_the_command_goes_on_without_training_anything(tuned: tuple[Path, Tuning, Watch]) -> None:
     out, tuning, _ = tuned
     words = [word for key, value in BRIEF.items() for word in ("--set", f"{key}={value}")]
-    done = CliRunner().invoke(cli.app, ["tune", "digits", "--out", str(out), "--grid", "gamma=1", *words])
+    done = CliRunner().invoke(app.app, ["tune", "digits", "--out", str(out), "--grid", "gamma=1", *words])
     assert done.exit_code == 0, done.output
     assert tuning.table() in done.stdout
     assert f"its run is in {tuning.chosen.folder}" in done.stdout

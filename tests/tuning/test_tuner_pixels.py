@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.conftest import TINY_PIXELS
 from tests.tuning.test_tuner import tune
 
-from dmt.data.segment_sets import SegmentSet
+from dmt.data.pixels.segment_sets import SegmentSet
 
 
 def test_pixels_are_judged_by_mean_iou(few_scenes: SegmentSet, tmp_path: Path) -> None:

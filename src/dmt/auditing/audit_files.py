@@ -17,10 +17,10 @@ from dmt.auditing.label_next import Candidate
 from dmt.auditing.label_studio import Errand
 from dmt.auditing.plates import Plate
 from dmt.auditing.suspects import Judged
-from dmt.data import photo_files
+from dmt.data.folders import photo_files
 from dmt.pages.html import Safe
+from dmt.pseudo.pixel_store import name_of
 from dmt.tasks.base import Task
-from dmt.training.pixel_store import name_of
 
 GALLERY, LABELS, PSEUDO, NEXT = "index.html", "labels.csv", "pseudo_labels.csv", "label_next.csv"
 TASKS, INTERFACE, IMAGES = "label_studio.json", "label_studio.xml", "images"

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt import environment, files, presets, progress, results, scoring, starting
+from dmt import files, presets
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import Desk, Findings
 from dmt.auditing.given_labels import Conditions, CrossFit
@@ -27,14 +27,17 @@ from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError, RunError
-from dmt.folder import MANIFEST, Folder
-from dmt.progress import Watcher
-from dmt.results import JobResult
-from dmt.scoring import Finished
-from dmt.starting import Starts
-from dmt.stopping import Stop
+from dmt.results import reading
+from dmt.results.reading import JobResult
+from dmt.runs import environment, progress, starting
+from dmt.runs.folder import MANIFEST, Folder
+from dmt.runs.progress import Watcher
+from dmt.runs.starting import Starts
+from dmt.runs.stopping import Stop
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import finished_net
+from dmt.use import scoring
+from dmt.use.scoring import Finished
 
 ABOUT = "audit.json"
 
@@ -158,7 +161,7 @@ def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
     """Of the jobs asked for, the one that validation prefers; one with pseudo labels, if there is any."""
     if method == "oracle":
         raise ConfigError("the Oracle learned from the labels of all images; audit another method")
-    chosen = scoring.choose(results.read(Folder(path)), method, seed)
+    chosen = scoring.choose(reading.read(Folder(path)), method, seed)
     jobs = [job for job in chosen if job.finished and job.method != "oracle"]
     if not jobs:
         raise RunError(f"nothing to audit in {path} is finished; repeat the fit command to finish it")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from dmt import samples
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.plates import Plate
 from dmt.auditing.suspects import Suspect
+from dmt.fitting import samples
 from dmt.pages import document, html
 from dmt.pages.html import Child, Safe, tag
 

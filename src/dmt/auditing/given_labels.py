@@ -25,9 +25,9 @@ from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
-from dmt.progress import Watcher
-from dmt.starting import Starts
-from dmt.stopping import Stop
+from dmt.runs.progress import Watcher
+from dmt.runs.starting import Starts
+from dmt.runs.stopping import Stop
 from dmt.tasks.base import Task, View
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint, finished_net

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from dmt.core import rle
-from dmt.data.photo_files import shown
+from dmt.data.folders.photo_files import shown
 
 SERVED = "/data/local-files/?d="
 

@@ -12,14 +12,14 @@ from torch import Tensor
 from dmt.auditing import suspects
 from dmt.auditing.juries import Jury, Tell
 from dmt.auditing.suspects import Docket, Judged, Suspect
-from dmt.data import size_groups
-from dmt.data.size_groups import NO_LABEL
-from dmt.folder import Folder
-from dmt.results import JobResult
+from dmt.data.pixels import size_groups
+from dmt.data.pixels.size_groups import NO_LABEL
+from dmt.pseudo import labeler
+from dmt.pseudo.image_store import Store
+from dmt.pseudo.pixel_store import PixelStore
+from dmt.results.reading import JobResult
+from dmt.runs.folder import Folder
 from dmt.tasks.base import Task, View
-from dmt.training import labeler
-from dmt.training.pixel_store import PixelStore
-from dmt.training.store import Store
 from dmt.types import IGNORE
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.data import rooms
+from dmt.data import buffers
 
 Tell = Callable[[int, int], None]  # (done, of)
 
@@ -127,7 +127,7 @@ def blank(
     heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
     counts = heights * widths
     shape = (int(counts.sum()),) if channels is None else (int(counts.sum()), channels)
-    return Ragged(rooms.make(shape, dtype, file), counts.cumsum(0) - counts, heights, widths, ("",) * len(sizes))
+    return Ragged(buffers.make(shape, dtype, file), counts.cumsum(0) - counts, heights, widths, ("",) * len(sizes))
 
 
 def stack(planes: Sequence[np.ndarray]) -> Ragged:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dmt import guard, guard_rules
 from dmt.pages import charts, html
 from dmt.pages.charts import Heat, Series
 from dmt.pages.html import Child, Safe, tag
 from dmt.reporting import studies
 from dmt.reporting.studies import Study
+from dmt.results import guard, guard_rules
 
 MANY = 30
 """Above so many classes a confusion matrix is a table of its worst cells."""

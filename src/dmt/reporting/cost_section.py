@@ -4,14 +4,14 @@ import math
 import shlex
 from collections.abc import Sequence
 
-from dmt import progress
 from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.pages import html
 from dmt.pages.html import Cell, Child, Safe, tag
 from dmt.reporting import studies
 from dmt.reporting.studies import Study
-from dmt.results import JobResult, StageResult
+from dmt.results.reading import JobResult, StageResult
+from dmt.runs import progress
 from dmt.training.journal import Journal
 
 

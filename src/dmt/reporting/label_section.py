@@ -12,7 +12,7 @@ from dmt.pages.charts import Series
 from dmt.pages.html import Safe
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
-from dmt.results import JobResult, StageResult
+from dmt.results.reading import JobResult, StageResult
 
 TOPS = ("20%", "40%", "60%", "80%", "100%")
 CASES = (("negative", "teacher surer than student: counts less", 2), ("positive", "student surer: does not count", 7),

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dmt import samples
+from dmt.fitting import samples
 from dmt.pages import html
 from dmt.pages.html import Child, Safe, tag
 from dmt.reporting import studies
 from dmt.reporting.studies import Study
-from dmt.results import JobResult, StageResult
+from dmt.results.reading import JobResult, StageResult
 from dmt.tasks import opening
 
 LONGEST = 256

@@ -7,11 +7,9 @@ from pathlib import Path
 
 from dmt import files
 from dmt.errors import RunError
-from dmt.folder import MANIFEST
 from dmt.pages import html
 from dmt.pages.document import document, section
 from dmt.pages.html import Child, Safe, tag
-from dmt.report import Report
 from dmt.reporting import (
     class_section,
     cost_section,
@@ -22,6 +20,8 @@ from dmt.reporting import (
     verdict_section,
 )
 from dmt.reporting.studies import Study
+from dmt.results.report import Report
+from dmt.runs.folder import MANIFEST
 
 SHOWN = 5
 """Findings in the open; the others at hand."""

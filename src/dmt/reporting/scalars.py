@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dmt.errors import DmtError, RunError
-from dmt.report import Report
-from dmt.results import JobResult, StageResult
+from dmt.results.reading import JobResult, StageResult
+from dmt.results.report import Report
 
 STEPS = ("loss", "pseudo", "labeled", "rate", "gamma", "weight", "agree", "negative", "positive", "images_per_s",
          "waiting", "peak_memory_mb")  # fmt: skip

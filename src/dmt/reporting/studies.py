@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from dmt import files, guard, presets, results, scoring
+from dmt import files, presets
 from dmt.config import Config
 from dmt.errors import DmtError
-from dmt.folder import Folder
 from dmt.methods.catalogue import METHODS
-from dmt.report import Report
-from dmt.results import JobResult, StageResult
+from dmt.results import guard, reading
+from dmt.results.reading import JobResult, StageResult
+from dmt.results.report import Report
+from dmt.runs.folder import Folder
 
 COLORS = {
     "baseline": 0,
@@ -91,7 +92,7 @@ class Study:
     def config(self) -> Config | None:
         """None for a preset that is not known here."""
         try:
-            return scoring.configuration_of(Folder(self.folders[0]))
+            return reading.configuration_of(Folder(self.folders[0]))
         except DmtError:
             return None
 
@@ -207,7 +208,7 @@ def nets(job: JobResult, number: int | None = None) -> list[Net]:
     if len(job.lines) > 1:
         return [(stage, "raw") for stage in wanted]
     candidates = [(stage, copy) for stage in wanted for copy in stage.copies]
-    return [max(candidates, key=lambda each: results.preference(*each))] if candidates else []
+    return [max(candidates, key=lambda each: reading.preference(*each))] if candidates else []
 
 
 def score(job: JobResult, number: int | None = None) -> float:

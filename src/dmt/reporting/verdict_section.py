@@ -2,10 +2,10 @@
 
 import math
 
-from dmt import guard, guard_summary
-from dmt.guard import Finding
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
+from dmt.results import guard, guard_summary
+from dmt.results.guard import Finding
 
 
 def sentence(study: Study) -> str:

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
-from dmt.data import augment, batches, photo_sets, splits
-from dmt.data.audit import Audit
-from dmt.data.datasets import DATASETS
-from dmt.data.options import DataOptions
-from dmt.data.photo_options import PhotoOptions
+from dmt.data.folders import photo_sets
+from dmt.data.folders.photo_options import PhotoOptions
+from dmt.data.images import augment, batches, splits
+from dmt.data.images.audit import Audit
+from dmt.data.images.datasets import DATASETS
+from dmt.data.images.options import DataOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dmt.data import photo_sets, photos, sets
-from dmt.data.album import Album
-from dmt.data.audit import Audit
-from dmt.data.datasets import DATASETS
-from dmt.data.options import DataOptions
-from dmt.data.photo_options import PhotoMaskOptions, PhotoOptions
-from dmt.data.pixel_audit import PixelAudit
+from dmt.data import sets
+from dmt.data.folders import photo_sets, photos
+from dmt.data.folders.contents import Album
+from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.data.images.audit import Audit
+from dmt.data.images.datasets import DATASETS
+from dmt.data.images.options import DataOptions
+from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.pixels.segment_options import SegmentOptions
+from dmt.data.pixels.segment_sets import SEGMENT_SETS
 from dmt.data.ragged import Tell
-from dmt.data.segment_options import SegmentOptions
-from dmt.data.segment_sets import SEGMENT_SETS
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
 from dmt.models.build import NetSpec

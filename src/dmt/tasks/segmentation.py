@@ -10,15 +10,16 @@ import torch
 from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
-from dmt.data import photo_sets, published, size_groups
-from dmt.data.photo_options import PhotoMaskOptions
-from dmt.data.pixel_audit import PixelAudit
-from dmt.data.pixel_batches import PixelBatches, Unlabeled
+from dmt.data.folders import photo_sets
+from dmt.data.folders.photo_options import PhotoMaskOptions
+from dmt.data.pixels import published, size_groups
+from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.pixels.pixel_batches import PixelBatches, Unlabeled
+from dmt.data.pixels.segment_options import SegmentOptions
+from dmt.data.pixels.segment_sets import SEGMENT_SETS, Parts
+from dmt.data.pixels.windows import Window
 from dmt.data.ragged import Ragged
-from dmt.data.segment_options import SegmentOptions
-from dmt.data.segment_sets import SEGMENT_SETS, Parts
 from dmt.data.sets import LabeledSet, UnlabeledSet
-from dmt.data.windows import Window
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dmt import guard_rules
 from dmt.core import evidence
 from dmt.core.evidence import Evidence, Interval
+from dmt.results import guard_rules
 
 SURE = 0.9
 """All intervals of one comparison hold together in so many of the draws."""

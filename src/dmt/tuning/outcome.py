@@ -9,8 +9,9 @@ from typing import Any
 from rich.text import Text
 
 from dmt import config as configuration
-from dmt import progress, tables
 from dmt.core.evidence import Interval
+from dmt.results import tables
+from dmt.runs import progress
 from dmt.tuning import search_space
 from dmt.tuning.judging import COARSE, Verdict
 from dmt.tuning.search_space import Values

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files, run
+from dmt import files
 from dmt.config import Config
 from dmt.errors import RunError
-from dmt.folder import MANIFEST, Folder, plain
+from dmt.fitting import run
+from dmt.runs.folder import MANIFEST, Folder, plain
 from dmt.tuning.search_space import Values
 
 INDEX = "tune.json"

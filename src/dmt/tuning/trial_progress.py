@@ -1,6 +1,6 @@
 """What a person sees while trials train: one ETA over all of them, and no test score."""
 
-from dmt import progress
+from dmt.runs import progress
 
 WORTH = ("note:", "skipped")
 """How the notes of a run begin that a tuning passes on. All others are known, or tell test scores."""

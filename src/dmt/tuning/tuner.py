@@ -8,15 +8,18 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from dmt import choosing, environment, files, planning, presets, progress, run, starting
 from dmt import config as configuration
-from dmt.choosing import Asked
+from dmt import files, presets
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
-from dmt.folder import MANIFEST, Folder
-from dmt.report import JobResult, Report
-from dmt.stopping import Stop, Stopped
+from dmt.fitting import run
+from dmt.own import choosing, planning
+from dmt.own.choosing import Asked
+from dmt.results.report import JobResult, Report
+from dmt.runs import environment, progress, starting
+from dmt.runs.folder import MANIFEST, Folder
+from dmt.runs.stopping import Stop, Stopped
 from dmt.training import evidence_files
 from dmt.tuning import judging, search_space
 from dmt.tuning.outcome import DEFAULT, FINE, MEAN_IOU, Trial, Tuning

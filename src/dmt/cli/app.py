@@ -1,0 +1,253 @@
+"""The command. Every verb is a thin layer over a function of the library."""
+
+import shlex
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+
+from dmt import config as configuration
+from dmt.cli import audit, check, export, files, plans, report, tune
+from dmt.cli.shared_options import (
+    ConfigOpt,
+    DataArg,
+    DataOpt,
+    DeviceOpt,
+    NetOpt,
+    RunArg,
+    SeedOpt,
+    SeedsOpt,
+    SetOpt,
+    StartOpt,
+    settings,
+)
+from dmt.data.folders.photo_files import shown
+from dmt.errors import ConfigError, DmtError, RunError
+from dmt.fitting import run
+from dmt.runs import environment, progress, starting, stopping
+from dmt.use import predict, predict_masks, scoring
+from dmt.version import VERSION
+
+app = typer.Typer(
+    name="dmt",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="""Semi-supervised vision by Dynamic Mutual Training: better nets from a few labels and many images.
+
+    \b
+    dmt check photos/                                         what is in your folder, and what is wrong
+    dmt fit photos/ --out runs/photos                         train on it
+    dmt fit digits --method dmt --out runs/a                  train; repeat the command to resume
+    dmt score runs/a --on test                                measure
+    dmt predict runs/a img1.png folder/ --out pred.csv        use
+    dmt report runs/a --out report.html                       look at it
+    dmt audit runs/a                                          wrong labels, and what to label next
+    dmt tune digits --seeds 1-3 --out runs/tune               find settings that suit the data
+    """,
+)
+app.add_typer(plans.app)
+app.add_typer(check.app)
+app.add_typer(files.app)
+app.add_typer(export.app)
+app.add_typer(report.app)
+app.add_typer(audit.app)
+app.add_typer(tune.app)
+out = Console(highlight=False, soft_wrap=True)
+
+OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")]
+OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks instead of one-line errors.")] = False,
+) -> None:
+    if version:
+        out.print(f"dmt {VERSION}")
+        raise typer.Exit
+
+
+@app.command()
+def fit(
+    data: DataArg,
+    out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.")],
+    method: Annotated[
+        str | None,
+        typer.Option("--method", "-m", help="A method of `dmt list`.  [default: dmt]"),
+    ] = None,
+    compare: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one.")] = None,
+    baseline: Annotated[
+        bool,
+        typer.Option(
+            "--baseline/--no-baseline",
+            help="Train a Baseline beside it, so that the gain is known. It shares its stages with the method and "
+            "costs nothing, but with share=…: then two trainings more.",
+        ),
+    ] = True,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="best|last",
+            help="Use the nets of the best round by validation, or of the last; can be changed later.  "
+            "[default: as before, else last]",
+        ),
+    ] = None,
+    seed: SeedOpt = None,
+    seeds: SeedsOpt = None,
+    net: NetOpt = None,
+    start: StartOpt = None,
+    set_: SetOpt = None,
+    config: ConfigOpt = None,
+    data_folder: DataOpt = Path("data"),
+    device: DeviceOpt = "auto",
+    fast: Annotated[
+        bool | None, typer.Option("--fast/--plain", help="Compiled and recorded steps; by default on CUDA only.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(metavar="9m", help="Stop cleanly after this time; exit code 3.")] = None,
+    checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")] = 30.0,
+) -> None:
+    """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one goes on.
+
+    \b
+    dmt fit photos/ --out runs/photos
+    dmt fit digits --method dmt --seed 1 --out runs/a
+    dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/cmp
+    dmt fit scenes --compare baseline,dmt --out runs/s
+    dmt fit cifar10-4k --data ~/data --budget 9m --out runs/c10 --set gamma=5
+    dmt fit voc-1of20 --data ~/VOC --start A=coco.pth --start B=resnet101.pth --out runs/v
+    Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to mend, 3 budget spent, 130 Ctrl-C.
+    """
+    if method is not None and compare is not None:
+        raise ConfigError("give --method for one or --compare for several, not both")
+    if seed is not None and seeds is not None:
+        raise ConfigError("give --seed for one or --seeds for several, not both")
+    report = run.fit(
+        data,
+        out=out_,
+        method=method if compare is None else [name.strip() for name in compare.split(",")],
+        baseline=baseline,
+        keep=keep,
+        seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
+        settings=settings(net, set_, config),
+        start=starting.parse(start or []),
+        data_folder=data_folder,
+        device=device,
+        fast=fast,
+        budget=None if budget is None else stopping.seconds(budget),
+        checkpoint_every=checkpoint_every,
+    )
+    out.print(str(report), markup=False)
+    out.print(
+        f"all of it is in {out_}; to look at it: dmt report {shlex.quote(str(out_))} --out report.html", markup=False
+    )
+
+
+@app.command()
+def score(
+    run_: RunArg,
+    on: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    method: OneMethodOpt = None,
+    seed: OneSeedOpt = None,
+    data_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"
+        ),
+    ] = None,
+    device: DeviceOpt = "auto",
+) -> None:
+    """Measure the nets of a run, raw and EMA: accuracy, fine-grained accuracy, and a table per class.
+
+    \b
+    dmt score runs/a --on test
+    dmt score runs/cmp --method dmt --seed 2
+    """
+    finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
+    for job in finished.jobs(method, seed):
+        if job.finished:
+            out.print(scoring.table(finished, job, on), markup=False)
+        else:
+            _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
+    if not any(job.finished for job in finished.jobs(method, seed)):
+        raise RunError(f"nothing to score in {run_}")
+
+
+@app.command("predict")
+def predict_(
+    run_: RunArg,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE…", help="Image files and folders of images.")],
+    out_: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="PATH", help="The CSV, or the folder of masks.  [default: pred.csv, pred]"),
+    ] = None,
+    method: OneMethodOpt = None,
+    seed: OneSeedOpt = None,
+    device: DeviceOpt = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Write over masks that are there.")] = False,
+) -> None:
+    """Classify or segment images with the net of a run that validation prefers.
+
+    \b
+    dmt predict runs/a img1.png folder/ --out pred.csv
+    dmt predict runs/s photos/ --out pred/
+    The CSV has the columns file, class, probability, and margin: the lead over the second class.
+    The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
+    """
+    shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device))
+    paths = predict.find(images)
+    if shipped.spec.pixels:
+        place = out_ or Path("pred")
+        with progress.default() as watcher:
+            tell = partial(watcher.busy, "predicting")
+            count = predict_masks.write(shipped, paths, place, tell, force=force)
+        out.print(f"{count} images segmented by {shipped.name}; masks and overlays in {place}", markup=False)
+        return
+    place = out_ or Path("pred.csv")
+    if place.is_dir() or not place.suffix:
+        place = place / "pred.csv"
+    count = predict.write_csv(predict.predict(shipped.net, paths, shipped.spec.shape, shipped.classes), place)
+    out.print(f"{count} images classified by {shipped.name}; written to {place}", markup=False)
+
+
+def main() -> None:
+    """Run the command; what a user can mend is one line and exit code 2."""
+    debug = "--debug" in sys.argv[1:]
+    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    warnings.filterwarnings("ignore", module=r"PIL\b")  # what is wrong with a file is said in our words, or harmless
+    try:
+        app(args=arguments, standalone_mode=True)
+    except stopping.Stopped as stopped:
+        print(f"dmt: {stopped}", file=sys.stderr)
+        raise SystemExit(stopped.code) from None
+    except BrokenPipeError:
+        raise SystemExit(1) from None
+    except (DmtError, OSError, torch.OutOfMemoryError) as error:
+        if debug:
+            raise
+        print(f"dmt: error: {shown(_line(error))}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _line(error: Exception) -> str:
+    """An error in one line that says what to do."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return "the device has too little memory; set batch, batch_pseudo and batch_labeled lower"
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the system'}: {error.strerror or error}"
+    return str(error)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The verb of the command that looks for wrong labels, and for images worth a label."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dmt.auditing import auditor
+from dmt.cli.shared_options import DeviceOpt, RunArg, StartOpt
+from dmt.runs import starting
+
+app = typer.Typer()
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def audit(
+    run_: RunArg,
+    out_: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder for the findings.  [default: RUN-audit, with method and seed if given]",
+        ),
+    ] = None,
+    data_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"
+        ),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")] = None,
+    folds: Annotated[int, typer.Option(help="Parts of the labels, each judged by nets trained on the others.")] = 5,
+    count: Annotated[int, typer.Option(help="Images in each list.")] = 100,
+    start: StartOpt = None,
+    device: DeviceOpt = "auto",
+) -> None:
+    """Find labels that are probably wrong, and what to label next. The run is not changed.
+
+    \b
+    dmt audit runs/photos                              then open runs/photos-audit/index.html
+    dmt audit runs/cmp --method dmt --seed 2 --count 50 --out findings
+    Writes a gallery, labels.csv, pseudo_labels.csv, label_next.csv, and label_studio.json with label_studio.xml.
+    Given labels are judged by nets trained without them: that takes about eight times as long as the Baseline.
+    Stop it at any time; repeating the command goes on.
+    """
+    done = auditor.audit(
+        run_,
+        out=out_,
+        data_folder=data_folder,
+        method=method,
+        seed=seed,
+        folds=folds,
+        count=count,
+        start=starting.parse(start or []),
+        device=device,
+    )
+    for line in done.told:
+        out.print(line, markup=False)
+    out.print(f"look at {shlex.quote(str(done.folder / 'index.html'))}; lists and Label Studio files are beside it",
+              markup=False)  # fmt: skip

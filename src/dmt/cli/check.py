@@ -1,0 +1,50 @@
+"""The verb of the command that looks at a folder of own images and trains nothing."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dmt.data.folders import doctor, photos, survey
+from dmt.errors import DmtError
+from dmt.own import choosing, planning
+from dmt.runs import environment, progress
+
+app = typer.Typer()
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of your own images.")],
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    time: Annotated[bool, typer.Option(help="Time a few steps to forecast the duration.")] = True,
+) -> None:
+    """The data doctor: what is there, what is wrong, what dmt fit would do. Trains and writes nothing.
+
+    \b
+    dmt check photos/
+    Exit codes: 0 fine, 1 something would make a run meaningless, 2 the folder cannot be understood.
+    Layouts: labeled/<class>/* and unlabeled/**; one folder of images and a CSV (file,label);
+    labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
+    """
+    execution = environment.pick_execution(device)
+    album = photos.open_album(folder)
+    with progress.default() as watcher:
+        seen = survey.survey(album, lambda done, of: watcher.busy("looking at images", done, of))
+    choices: tuple[str, ...] = ()
+    forecast, stops = None, False
+    if not doctor.examine(album, seen).fatal:
+        try:
+            choice = choosing.choose(folder, execution.device)
+            choices = choice.lines
+            if time:
+                config = choice.preset.config
+                rates = planning.rehearse(config, album, execution)
+                forecast = planning.line(planning.forecast(config, album, rates), execution.device)
+        except DmtError as error:
+            choices, stops = (f"a run would stop: {error}",), True
+    diagnosis = doctor.examine(album, seen, forecast, choices)
+    out.print(diagnosis.text, markup=False, emoji=False)
+    raise typer.Exit(1 if diagnosis.fatal or stops else 0)

@@ -1,0 +1,47 @@
+"""The verb of the command that takes a net out of its run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dmt.use import exporting
+
+app = typer.Typer()
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def export(
+    run_: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")],
+    to: Annotated[str, typer.Option(metavar="onnx|safetensors", help="The format.")],
+    out_: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file.  [default: RUN/export/NAME.FORMAT]")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")] = None,
+    check: Annotated[
+        list[Path] | None,
+        typer.Option("--check", metavar="IMAGE", help="Compare on this image or folder of images; repeatable."),
+    ] = None,
+    data_folder: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Compare on test images of the data set in this folder."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Write the net that validation prefers as ONNX, or as safetensors beside a JSON card.
+
+    \b
+    dmt export runs/a --to onnx                            then run it with any ONNX runtime
+    dmt export runs/s --to onnx --check photos/ --out scenes.onnx
+    dmt export runs/a --to safetensors                     read it again by dmt.exporting.load
+    The net takes images in [0, 1] and gives logits. It is compared with the original; if it differs, nothing is kept.
+    """
+    exported = exporting.export(
+        run_, to, out=out_, method=method, seed=seed, check=check or [], data_folder=data_folder, force=force
+    )
+    out.print(exported.summary, markup=False)

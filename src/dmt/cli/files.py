@@ -1,0 +1,78 @@
+"""The verbs of the command that only move files: lists of images, and runs to carry elsewhere."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dmt.cli.shared_options import RunArg
+from dmt.data.pixels import published, segment_sets
+from dmt.use import packing
+
+app = typer.Typer()
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def splits(
+    data: Annotated[str, typer.Argument(metavar="voc|cityscapes", help="Whose published lists.")],
+    split: Annotated[int, typer.Option(help="0, 1 or 2.")] = 0,
+    data_folder: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="Check that this folder has every image named.")
+    ] = None,
+    out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the lists go.")] = Path("splits"),
+) -> None:
+    """Write the published lists of labeled and unlabeled images, equal to the paper's byte for byte.
+
+    \b
+    dmt splits voc --split 0 --out splits/
+    dmt splits cityscapes --split 2 --data ~/cityscapes
+    """
+    if data_folder is not None:
+        segment_sets.require_published(data, data_folder, notify)
+    written = published.write(out_, data, split)
+    out.print(f"{len(written)} lists in {out_}", markup=False)
+
+
+@app.command()
+def pack(
+    run_: RunArg,
+    part_size: Annotated[str, typer.Option(metavar="12MB", help="The most bytes of a part.")] = "12MB",
+    out_: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go.  [default: RUN-packed]")
+    ] = None,
+    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that its own jobs need no more.")] = False,
+) -> None:
+    """Turn a run, finished or not, into a set of small files that can be carried elsewhere and gone on with.
+
+    \b
+    dmt pack runs/c10 --part-size 12MB
+    dmt pack runs/c10 --lean --out carry/
+    """
+    place = run_.absolute().with_name(f"{run_.absolute().name}-packed") if out_ is None else out_
+    written = packing.pack(run_, place, packing.size(part_size), lean=lean)
+    total = sum(path.stat().st_size for path in written)
+    out.print(f"{len(written)} files, {total / 1e6:.1f} MB in {place}; there: dmt unpack {place.name}", markup=False)
+
+
+@app.command()
+def unpack(
+    packed: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by dmt pack.")],
+    out_: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run's new folder.  [default: its old name]")
+    ] = None,
+) -> None:
+    """Put a packed run together again; repeat its fit command with --out RUN to go on.
+
+    \b
+    dmt unpack c10-packed
+    dmt unpack carry/ --out runs/c10
+    """
+    place = packing.unpack(packed, out_)
+    out.print(f"unpacked to {place}; repeat its fit command with --out {place} to go on", markup=False)
+
+
+def notify(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,121 @@
+"""The verbs of the command that show what there is and what would be done."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+
+from dmt import config as configuration
+from dmt import presets
+from dmt.cli.shared_options import ConfigOpt, DataArg, DeviceOpt, MethodOpt, NetOpt, SetOpt, settings
+from dmt.config import Config
+from dmt.core.execution import Execution
+from dmt.data.folders import photos
+from dmt.errors import ConfigError
+from dmt.fitting import run
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.own import choosing, planning
+from dmt.own.choosing import Asked
+from dmt.results import guard
+from dmt.runs import environment, forecast
+from dmt.tasks import opening
+
+app = typer.Typer()
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        str | None, typer.Argument(help="data, methods, nets, options or pixel-options; the first three if left out.")
+    ] = None,
+) -> None:
+    """What there is: data sets, methods and nets, one line each.
+
+    \b
+    dmt list
+    dmt list options          every key for --set, with its default on digits
+    dmt list pixel-options    the same for data with masks, with its default on scenes
+    """
+    sections: dict[str, Callable[[], dict[str, str]]] = {
+        "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
+        "methods": lambda: {name: method.summary for name, method in catalogue.METHODS.items()},
+        "nets": lambda: build.NETS,
+        "options": lambda: configuration.described(presets.get("digits").config),
+        "pixel-options": lambda: configuration.described(presets.get("scenes").config),
+    }
+    if what is not None and what not in sections:
+        raise ConfigError(f"dmt list takes {', '.join(sections)}, not '{what}'")
+    for title in [what] if what else ["data", "methods", "nets"]:
+        out.print(f"{title}:")
+        for name, summary in sections[title]().items():
+            out.print(f"  {name:<18} {summary}", markup=False)
+
+
+@app.command()
+def plan(
+    data: DataArg,
+    method: MethodOpt = "dmt",
+    net: NetOpt = None,
+    set_: SetOpt = None,
+    config: ConfigOpt = None,
+    device: DeviceOpt = "auto",
+    time: Annotated[bool, typer.Option(help="Time a few steps of the net to forecast the duration.")] = True,
+) -> None:
+    """The stages of a method as a table. Trains nothing; needs no data but your own.
+
+    \b
+    dmt plan photos/
+    dmt plan digits --method dmt
+    dmt plan cifar10-4k --method cl --no-time
+    """
+    own = run.own_folder(data)
+    chosen = _config(data, net, set_, config, environment.pick_device(device))
+    if own is not None:
+        _plan_own(own, method, chosen, environment.pick_execution(device), time)
+        return
+    stages = _with_baseline(method, chosen)
+    spec = opening.net_spec(chosen.data, chosen.net)
+    for name in dict.fromkeys((chosen.net, chosen.net_of("B"))):
+        build.build(opening.net_spec(chosen.data, name), seed=0)  # an unknown net is an error here too
+    rate = None
+    if time:
+        execution = environment.pick_execution(device)
+        with environment.threads(environment.fitting_threads(spec.shape)):
+            rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
+    table, summary = forecast.table(stages, chosen.data.sizes, rate, build.forward_share(chosen.net))
+    Console(highlight=False, width=max(110, out.width)).print(table)
+    out.print(f"{summary}, net {chosen.net}")
+
+
+def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | None, device: torch.device) -> Config:
+    own = run.own_folder(data)
+    changed = settings(net, pairs, file)
+    preset = presets.get(data) if own is None else choosing.choose(own, device, Asked.of(changed, {})).preset
+    return configuration.override(preset.config, changed)
+
+
+def _with_baseline(method: str, config: Config) -> list[Stage]:
+    """The stages of a fit: those of the method, and those of its Baseline that are not among them."""
+    stages = list(catalogue.plan(method, config.recipe).stages)
+    others = () if method in guard.WITHOUT else catalogue.plan("baseline", config.recipe).stages
+    return [*stages, *(replace(stage, name=f"Baseline {stage.name}") for stage in others if stage not in stages)]
+
+
+def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
+    """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
+    album = photos.open_album(folder)
+    stages = _with_baseline(method if album.unlabeled else "baseline", config)
+    table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
+    Console(highlight=False, width=max(110, out.width)).print(table)
+    out.print(f"{summary}, net {config.net}")
+    if time:
+        with environment.threads(environment.fitting_threads(opening.net_spec(config.data, config.net).shape)):
+            rates = planning.rehearse(config, album, execution)
+        out.print(planning.line(planning.forecast(config, album, rates), execution.device))

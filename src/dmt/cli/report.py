@@ -1,0 +1,71 @@
+"""The verb of the command that shows what came out."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dmt.errors import ConfigError, RunError
+from dmt.reporting import report_file, scalars
+from dmt.results.report import Report
+from dmt.runs.folder import MANIFEST
+
+app = typer.Typer()
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="One or more run folders.")],
+    out_: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write a page with charts and pictures, for a browser."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Write the page again every few seconds while a run trains.")
+    ] = False,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the numbers of the journals for TensorBoard.")
+    ] = None,
+) -> None:
+    """What came out: score per round, coverage, and the error of pseudo labels where truth exists.
+
+    \b
+    dmt report runs/*                                  as text
+    dmt report runs/a --out report.html                as a page: one file, needs no network
+    dmt report runs/a --out report.html --watch        the same while it trains; Ctrl-C ends it
+    dmt report runs/* --tensorboard runs/scalars
+    """
+    if watch and out_ is None:
+        raise ConfigError("--watch needs a page to write; add --out report.html")
+    there = [path for path in runs if (path / MANIFEST).is_file()]
+    for path in sorted(set(runs) - set(there)):
+        _note(f"{path} is no run folder; left out")
+    if not there:
+        raise RunError("no run folder among those named; make one with dmt fit")
+    if tensorboard is not None:
+        count = scalars.write(there, tensorboard)
+        out.print(f"{count:,} numbers in {tensorboard}; look with: tensorboard --logdir {tensorboard}", markup=False)
+    if out_ is not None:
+        _page(there, out_, watch)
+    elif tensorboard is None:
+        out.print(str(Report.read(there)), markup=False)
+
+
+def _page(runs: list[Path], path: Path, watch: bool) -> None:
+    if watch:
+        try:
+            report_file.watch(runs, path, _note)
+        except KeyboardInterrupt:
+            _note("no longer watching")
+    began = time.perf_counter()
+    size = report_file.write(runs, path)
+    took = time.perf_counter() - began
+    out.print(f"{path}: {size / 1e6:.1f} MB in {took:.1f} s; open it in a browser", markup=False)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

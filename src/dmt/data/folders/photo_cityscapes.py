@@ -1,0 +1,43 @@
+"""Cityscapes, or images of one's own laid out like it, as a folder in which some images have masks."""
+
+from pathlib import Path
+
+from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.photo_files import shown
+from dmt.data.pixels import cityscapes
+from dmt.errors import DataError
+
+_NOTE = "masks hold the numbers of Cityscapes; its presets train as the paper does: dmt fit cityscapes-1of8 --data DIR"
+_WITHOUT = ("train", "train_extra")
+"""Folders whose images are to learn from; those without a mask are unlabeled."""
+
+
+def cityscapes_folders(root: Path) -> Album | None:
+    """``leftImg8bit`` and ``gtFine``: labeled is what ``train`` has masks for, test is ``val``."""
+    if not ((root / "leftImg8bit").is_dir() and (root / "gtFine").is_dir()):
+        return None
+    train = [photo for part in _WITHOUT for photo in _photos(root, part)]
+    labeled = tuple(photo for photo in train if photo.mask is not None)
+    unlabeled = tuple(photo for photo in train if photo.mask is None)
+    if not labeled:
+        raise DataError(f"no image in {shown(root / 'leftImg8bit' / 'train')} has a mask in gtFine/train; add some")
+    notes = (_NOTE,) if unlabeled else (_NOTE, "every image is labeled: put images without masks into train_extra/")
+    return Album(
+        root=root,
+        layout=f"leftImg8bit/ with gtFine/, as Cityscapes: masks of {len(cityscapes.CLASSES)} classes",
+        pixels=True,
+        classes=cityscapes.CLASSES,
+        labeled=labeled,
+        unlabeled=unlabeled,
+        test=tuple(photo for photo in _photos(root, "val") if photo.mask is not None),
+        # a number of the files is a shade of gray; what is not evaluated has no label
+        colors={(number, number, number): int(label) for number, label in enumerate(cityscapes.TABLE)},
+        palette=cityscapes.PALETTE,
+        notes=notes,
+    )
+
+
+def _photos(root: Path, part: str) -> list[Photo]:
+    images = cityscapes.files(root / "leftImg8bit" / part, cityscapes.IMAGE)
+    masks = cityscapes.files(root / "gtFine" / part, cityscapes.MASK)
+    return [Photo(path.relative_to(root).as_posix(), path, mask=masks.get(id)) for id, path in images.items()]

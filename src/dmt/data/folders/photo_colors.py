@@ -1,0 +1,267 @@
+"""Which number or color in a mask means which class: said by ``classes.txt``, or seen in the masks."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from dmt.data.folders import photo_files
+from dmt.data.folders.contents import Color
+from dmt.data.pixels import voc
+from dmt.data.pixels.masks import VOID
+from dmt.errors import DataError
+
+LIMIT = 64
+"""More classes than this must be named: so many colors look like a photo, or like smooth edges."""
+
+_SCANNED = 2000  # masks looked at when classes.txt names the classes; all are looked at otherwise
+_BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
+_VOID_NAME = re.compile(r"void|ignore|255\s.*", re.IGNORECASE)
+_NAME_FIRST = re.compile(
+    r"(?P<name>\S.*?)[\s,;:]+(?P<red>\d{1,3})[\s,;]+(?P<green>\d{1,3})[\s,;]+(?P<blue>\d{1,3})[:;,]*"
+)
+_COLOR_FIRST = re.compile(r"(?P<red>\d{1,3})[\s,;]+(?P<green>\d{1,3})[\s,;]+(?P<blue>\d{1,3})[\s,;:]+(?P<name>\S.*)")
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How masks are to be read: ``classes``, ``colors`` and ``palette`` of an album."""
+
+    classes: tuple[str, ...]
+    colors: dict[Color, int] | None
+    palette: tuple[Color, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Seen:
+    """What masks hold.
+
+    Attributes:
+        numbers: pixels of each stored number, of masks that are not drawn in colors.
+        colors: pixels of each color, of all masks as a viewer shows them.
+        indexed: numbers of indexed masks with their color in the palette.
+        drawn: the first mask drawn in colors.
+        crowded: the first mask with more than ``LIMIT`` different values.
+    """
+
+    numbers: Counter[int] = field(default_factory=Counter)
+    colors: Counter[Color] = field(default_factory=Counter)
+    indexed: set[tuple[int, Color]] = field(default_factory=set)
+    drawn: Path | None = None
+    crowded: Path | None = None
+
+
+def scheme(masks: Sequence[Path], listing: Path | None, standard: tuple[str, ...] = ()) -> Scheme:
+    """How to read these masks.
+
+    Args:
+        listing: the file classes.txt, if there is one.
+        standard: names of the numbers 0, 1, … without such a file.
+    """
+    if listing is None:
+        seen = look(masks)
+        if standard and seen.drawn is None and max(seen.numbers.keys() - {VOID}, default=0) < len(standard):
+            return Scheme(standard, None, voc.PALETTE[: len(standard)])
+        return _inferred(seen)
+    names, listed = read_classes(listing)
+    seen = look(masks[:: 1 + len(masks) // _SCANNED])
+    return _named(names, seen) if listed is None else _listed(names, listed, seen)
+
+
+def look(masks: Iterable[Path]) -> Seen:
+    """Count what masks hold. Files that cannot be read are for the survey to report, unless there is no other."""
+
+    def one(path: Path) -> Seen | DataError:
+        try:
+            return _look(path)
+        except DataError as error:
+            return error
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(one, masks))
+    whole = Seen()
+    for part in (each for each in results if isinstance(each, Seen)):
+        whole.numbers.update(part.numbers)
+        whole.colors.update(part.colors)
+        whole.indexed |= part.indexed
+        whole.drawn = whole.drawn or part.drawn
+        whole.crowded = whole.crowded or part.crowded
+    failed = [each for each in results if isinstance(each, DataError)]
+    if failed and len(failed) == len(results):
+        raise failed[0]
+    return whole
+
+
+def _look(path: Path) -> Seen:
+    with photo_files.opened_mask(path) as image:
+        stored = photo_files.numbers(image)
+        if stored.mode == "RGB":
+            found = stored.getcolors(LIMIT)
+            if found is None:
+                return Seen(drawn=path, crowded=path)
+            return Seen(colors=Counter({_color(color): count for count, color in found}), drawn=path)
+        values, counts = np.unique(np.asarray(stored), return_counts=True)
+        numbers = Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        shades = _shades(image)
+        seen = Seen(numbers, crowded=path if len(numbers) > LIMIT else None)
+        for number in numbers.keys() & shades.keys():
+            seen.colors[shades[number]] += numbers[number]
+        seen.indexed = {(number, shades[number]) for number in numbers if stored.mode == "P"}
+        return seen
+
+
+def _shades(image: Image.Image) -> dict[int, Color]:
+    """The color in which a viewer shows each number of an image without channels of color."""
+    if image.mode == "1":
+        return {0: _BLACK, 1: _WHITE}
+    gray = {value: (value, value, value) for value in range(256)}
+    if image.mode != "P":
+        return gray
+    palette = image.getpalette("RGB") or []
+    return gray | {number: _color(tuple(rgb)) for number, rgb in enumerate(zip(*[iter(palette)] * 3, strict=True))}
+
+
+def _color(color: object) -> Color:
+    assert isinstance(color, tuple)
+    red, green, blue = (int(each) for each in color)
+    return red, green, blue
+
+
+def _binary(seen: Seen) -> bool:
+    """Whether masks are black and white, by 0 and 255 in their files."""
+    values = seen.numbers.keys()
+    return seen.drawn is None and VOID in values and values <= {0, 1, VOID} and seen.colors.keys() == {_BLACK, _WHITE}
+
+
+def _inferred(seen: Seen) -> Scheme:
+    """Without classes.txt."""
+    if seen.crowded is not None:
+        raise DataError(
+            f"{photo_files.shown(seen.crowded)} has more than {LIMIT} values, like a photo or smooth edges; save masks "
+            "with one value a class, or name the classes in classes.txt if there are so many"
+        )
+    if _binary(seen):
+        note = "masks hold only 0 and 255: read as 0 = background, 255 = object; classes.txt can name them"
+        return Scheme(("background", "object"), {_BLACK: 0, _WHITE: 1}, (_BLACK, _WHITE), (note,))
+    greatest = max(seen.numbers.keys() - {VOID}, default=0)
+    # palettes that differ from file to file, as after a reduction of colors: only the colors tell the classes
+    agree = len(seen.indexed) == len({number for number, _ in seen.indexed})
+    if seen.drawn is None and greatest < LIMIT and agree:
+        count = greatest + 1
+        note = f"no classes.txt: the numbers 0..{greatest} in the masks are the classes 'class 0' … 'class {greatest}'"
+        return Scheme(tuple(f"class {each}" for each in range(count)), None, _palette(count, seen), (note,))
+    order = tuple(sorted(seen.colors, key=lambda color: (-seen.colors[color], color)))
+    if len(order) > LIMIT:
+        raise DataError(
+            f"the masks have {len(order)} colors, more than {LIMIT}; write classes.txt: name r g b, a line each"
+        )
+    names = tuple(f"color {_hex(color)}" for color in order)
+    note = f"no classes.txt: the colors of the masks make {len(order)} classes, the most frequent first"
+    return Scheme(names, {color: number for number, color in enumerate(order)}, order, (note,))
+
+
+def _named(names: tuple[str, ...], seen: Seen) -> Scheme:
+    """With names, whose places are the numbers in the masks."""
+    if seen.drawn is not None:
+        common = ", ".join(_hex(color) for color, _ in seen.colors.most_common(4))
+        raise DataError(
+            f"{photo_files.shown(seen.drawn)} is drawn in colors ({common} …), but classes.txt gives no colors; "
+            "write a line 'name r g b' for each class"
+        )
+    if len(names) == 2 and _binary(seen):
+        note = f"masks hold only 0 and 255: read as 0 = {names[0]}, 255 = {names[1]}"
+        return Scheme(names, {_BLACK: 0, _WHITE: 1}, (_BLACK, _WHITE), (note,))
+    return Scheme(names, None, _palette(len(names), seen))
+
+
+def _palette(count: int, seen: Seen) -> tuple[Color, ...]:
+    """The colors of indexed masks where these agree, so that predictions look like what was drawn; else our own."""
+    known = dict(seen.indexed)
+    if len(known) < len(seen.indexed) or len(set(known.values())) < len(known):
+        return voc.PALETTE[:count]
+    spare = (color for color in voc.PALETTE if color not in known.values())
+    return tuple(known[number] if number in known else next(spare) for number in range(count))
+
+
+def _listed(names: tuple[str, ...], listed: dict[Color, int], seen: Seen) -> Scheme:
+    """With names and colors; masks of plain numbers take the colors for a palette only."""
+    first = {number: color for color, number in reversed(listed.items())}
+    palette = tuple(first[number] for number in range(len(names)))
+    numbered = seen.numbers.keys() <= {*range(len(names)), VOID}
+    if seen.drawn is None and numbered and not seen.colors.keys() <= listed.keys():
+        return Scheme(names, None, palette, ("masks hold class numbers; the colors of classes.txt only show them",))
+    return Scheme(names, listed, palette)
+
+
+def read_classes(path: Path) -> tuple[tuple[str, ...], dict[Color, int] | None]:
+    """Names, and the class of each color where there are colors.
+
+    A line is ``name``, ``number name``, ``name r g b`` or ``r g b name``, all lines alike. The number 255, and the
+    names void and ignore with a color, stand for pixels without a label.
+    """
+    rows = lines(path)
+    colored = [_NAME_FIRST.fullmatch(row) for row in rows]
+    if not any(colored):
+        colored = [_COLOR_FIRST.fullmatch(row) for row in rows]
+    if not any(colored):
+        return _checked(path, _unnumbered(path, rows)), None
+    said: dict[Color, str] = {}
+    for line, match in zip(rows, colored, strict=True):
+        if match is None:
+            raise DataError(f"{photo_files.shown(path)}: '{line}' has no color, but others have; write 'name r g b'")
+        color = (int(match["red"]), int(match["green"]), int(match["blue"]))
+        if max(color) > 255 or color in said:
+            problem = "is there twice" if color in said else "is outside 0..255"
+            raise DataError(f"{photo_files.shown(path)}: the color of '{line}' {problem}; give each class its own")
+        said[color] = match["name"]
+    named = {color: name for color, name in said.items() if not _VOID_NAME.fullmatch(name)}
+    classes = _checked(path, _unnumbered(path, list(named.values())))
+    if set(classes) != set(named.values()):  # there were numbers
+        named = {color: name.split(maxsplit=1)[1] for color, name in named.items()}
+    return classes, {color: classes.index(named[color]) if color in named else VOID for color in said}
+
+
+def format_classes(classes: Sequence[str], colors: dict[Color, int] | None) -> str:
+    """The text of a classes.txt that ``read_classes`` reads to the same classes and colors."""
+    if colors is None:
+        return "".join(f"{number} {name}\n" for number, name in enumerate(classes))
+    rows = sorted(colors.items(), key=lambda row: row[1])
+    names = [*classes, *["void"] * (1 + VOID - len(classes))]
+    return "".join(f"{names[number]} {color[0]} {color[1]} {color[2]}\n" for color, number in rows)
+
+
+def lines(path: Path) -> list[str]:
+    """What a text file says, without empty lines."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = type(error).__name__
+        raise DataError(f"cannot read {photo_files.shown(path)} ({reason}); save it as UTF-8 text") from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _unnumbered(path: Path, names: list[str]) -> list[str]:
+    """Names without the numbers before them, if every line has one."""
+    rows = [name.split(maxsplit=1) for name in names]
+    if not all(len(row) == 2 and row[0].isdecimal() for row in rows):
+        return names
+    named = {int(number): name for number, name in rows if int(number) != VOID}
+    if sorted(named) != list(range(len(named))):
+        raise DataError(f"{photo_files.shown(path)}: the numbers must be 0, 1, 2, … without a gap, as in the masks")
+    return [named[number] for number in range(len(named))]
+
+
+def _checked(path: Path, names: list[str]) -> tuple[str, ...]:
+    if not 2 <= len(names) <= VOID or len(set(names)) < len(names):
+        raise DataError(f"{photo_files.shown(path)} must name 2 to {VOID} different classes, one a line")
+    return tuple(names)
+
+
+def _hex(color: Color) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*color)

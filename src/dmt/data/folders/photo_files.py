@@ -1,0 +1,293 @@
+"""Image files of any kind, as people have them: found below a folder, and read upright as RGB or as a mask."""
+
+import errno
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, UnidentifiedImageError
+
+from dmt.data.folders.contents import Color
+from dmt.data.pixels.masks import VOID
+from dmt.errors import DataError
+
+EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+
+Plane = npt.NDArray[np.uint8]
+_RUN = {"run.json", "sessions.jsonl"}  # of a run that someone put among the images: its pictures are no photos
+_LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})
+_ORIENTATION = 0x0112  # the EXIF tag
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def shown(name: str | Path) -> str:
+    """A name for a line of text: a newline in it, or what is no character, is written as an escape."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(name))
+
+
+def hidden(name: str) -> bool:
+    """Whether a name belongs to a system, not to a person."""
+    return name.startswith(".") or name in ("__MACOSX", "Thumbs.db", "desktop.ini")
+
+
+@dataclass
+class Leftovers:
+    """What ``find`` passed by: links to folders, and files that are no images, by their endings."""
+
+    links: list[Path] = field(default_factory=list)
+    endings: Counter[str] = field(default_factory=Counter)
+
+    def notes(self) -> list[str]:
+        """A line for each kind."""
+        lines = []
+        if self.links:
+            first = shown(min(self.links))
+            lines.append(f"{len(self.links)} links to folders were not entered, the first is {first}")
+        counts = +self.endings  # without zeros
+        if counts:
+            kinds = ", ".join(f"{count} {shown(kind)}" for kind, count in sorted(counts.items()))
+            lines.append(f"{counts.total()} files are no images of a known kind and were left out: {kinds}")
+        return lines
+
+
+def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
+    """Images anywhere below ``folder``: path below ``root`` -> file, sorted.
+
+    ``folder`` may be a link, and links to files count as files wherever they lead. Links to folders further down
+    are not entered, so a loop of links ends. Names that begin with a dot are left out without a word.
+    """
+    found: dict[str, Path] = {}
+    for place, folders, names in os.walk(folder, onerror=_unlisted):
+        if set(names) >= _RUN:
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not hidden(name)]
+        leftovers.links += [Path(place, name) for name in folders if Path(place, name).is_symlink()]
+        below = Path(place).relative_to(root).as_posix()
+        for name in names:
+            ending = os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of 100,000 names is slow
+            if hidden(name):
+                continue
+            if ending in EXTENSIONS:
+                path = Path(place, name)
+                found[_utf8(name if below == "." else f"{below}/{name}", path)] = path
+            else:
+                leftovers.endings[ending or "without ending"] += 1
+    return dict(sorted(found.items()))
+
+
+def _unlisted(error: OSError) -> None:
+    raise DataError(f"cannot look into the folder {shown(str(error.filename))} ({error.strerror}); allow reading it")
+
+
+def _utf8(name: str, path: Path) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:  # runs keep names in UTF-8 files
+        raise DataError(f"the name of {shown(path)} is not UTF-8 text; rename the file") from error
+    return name
+
+
+def read_photo(path: Path) -> Plane:
+    """(H, W, 3) RGB, upright as its EXIF data says; of an animation the first frame.
+
+    What shines through is white: images with transparent parts are drawn for white pages, and the colors stored
+    below full transparency are arbitrary. 16-bit gray becomes 8-bit by its full range, v / 257.
+    """
+    with opened(path) as image:
+        image.load()
+        return np.array(_upright(_rgb(image), _orientation(image)))
+
+
+def photo_size(path: Path) -> tuple[int, int]:
+    """(H, W) as ``read_photo`` would return it, from the header of the file alone."""
+    with opened(path) as image:
+        turned = _orientation(image) >= 5
+        return (image.width, image.height) if turned else (image.height, image.width)
+
+
+def require_size(mask: Path, found: tuple[int, ...], size: tuple[int, int]) -> None:
+    """Refuse a mask that is not of its image's size, (H, W)."""
+    if found != size:
+        raise DataError(
+            f"{shown(mask)} has {found[0]}×{found[1]} pixels but its image {size[0]}×{size[1]}; "
+            "give every image a mask of its own size"
+        )
+
+
+def read_mask(path: Path, album_colors: Mapping[Color, int] | None, classes: int) -> Plane:
+    """(H, W) of class numbers, 255 where a pixel has no label.
+
+    Args:
+        album_colors: class of each color; None if the pixels hold class numbers themselves. An indexed mask means its
+            colors in the first case and its stored values in the second.
+        classes: numbers may be 0 … classes − 1 and 255.
+    """
+    with opened_mask(path) as image:
+        pixels = np.asarray(_upright(numbers(image) if album_colors is None else colors(image), _orientation(image)))
+    if album_colors is not None:
+        return _by_color(path, pixels, album_colors)
+    if pixels.ndim == 3:
+        raise DataError(f"{shown(path)} is drawn in colors, not in class numbers; say in classes.txt: name r g b")
+    wrong = pixels[(pixels < 0) | (pixels >= classes) & (pixels != VOID)]
+    if wrong.size:
+        raise DataError(
+            f"{shown(path)} has the class {wrong[0]}, outside 0..{classes - 1} and 255 (no label); "
+            "name all classes in classes.txt or mend the mask"
+        )
+    if classes == 2 and {*np.unique(pixels).tolist()} == {0, VOID}:
+        raise DataError(f"{shown(path)} holds only 0 and 255, where 255 means 'no label'; write 1 for the second class")
+    return pixels.astype(np.uint8)
+
+
+def _by_color(path: Path, pixels: npt.NDArray[np.generic], album_colors: Mapping[Color, int]) -> Plane:
+    """(H, W, 3) colors -> (H, W) classes."""
+    known = np.array(
+        sorted((red << 16 | green << 8 | blue, label) for (red, green, blue), label in album_colors.items())
+    )
+    red_plane, green_plane, blue_plane = np.moveaxis(pixels.astype(np.int32), 2, 0)
+    packed = red_plane << 16 | green_plane << 8 | blue_plane  # (H, W)
+    places = np.searchsorted(known[:, 0], packed).clip(max=len(known) - 1)
+    strange = packed[known[places, 0] != packed]
+    if strange.size:
+        raise DataError(
+            f"{shown(path)} has the color #{strange[0]:06x}, which no class has ({strange.size:,} such pixels); "
+            "add it to classes.txt, or save masks without smooth edges"
+        )
+    plane: Plane = known[places, 1].astype(np.uint8)
+    return plane
+
+
+def numbers(image: Image.Image) -> Image.Image:
+    """A mask whose pixels are its stored numbers; one that is drawn in colors stays as it is, in RGB."""
+    if image.mode == "1":
+        return Image.fromarray(np.asarray(image).astype(np.uint8))
+    if image.mode in ("L", "P"):
+        # Pillow stretches gray of 2 or 4 bits to 0..255: 1 became 85 or 17
+        step = {"L;2": 85, "L;4": 17}.get(_stored(image), 1)
+        return image.point(lambda value: value // step) if step > 1 else image
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        return image
+    if image.mode == "LA":
+        return image.getchannel("L")
+    rgb = image.convert("RGB")
+    red, green, blue = rgb.split()
+    # gray that was saved with three channels, as many tools do
+    return red if red.tobytes() == green.tobytes() == blue.tobytes() else rgb
+
+
+def colors(image: Image.Image) -> Image.Image:
+    """A mask as RGB; gray v is (v, v, v), and what alpha says is left out."""
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        values = np.asarray(image)
+        if values.min(initial=0) < 0 or values.max(initial=0) > VOID:
+            raise DataError(f"{shown(str(getattr(image, 'filename', 'a mask')))} has gray above 255; save it in 8 bits")
+        image = Image.fromarray(values.astype(np.uint8))
+    if image.mode == "P":  # by its palette alone: transparency would make Pillow warn
+        image.info.pop("transparency", None)
+    return (numbers(image) if image.mode == "L" else image).convert("RGB")
+
+
+def _stored(image: Image.Image) -> str:
+    """How the file holds its pixels; known until they are decoded."""
+    tile = getattr(image, "tile", None)
+    kind = tile[0][3] if tile else ""
+    return str(kind[0] if isinstance(kind, tuple) else kind)
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "I" or image.mode == "F" or image.mode.startswith("I;16"):
+        return Image.fromarray(_eight_bits(np.asarray(image))).convert("RGB")
+    if image.mode == "La":
+        image = image.convert("LA")
+    if image.mode in ("LA", "PA", "RGBA", "RGBa") or "transparency" in image.info:
+        front = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", front.size, "white"), front).convert("RGB")
+    return image.convert("RGB")
+
+
+def _eight_bits(values: npt.NDArray[np.generic]) -> Plane:
+    """16-bit gray by its full range, fractions of one by 255; anything wider from its least to its greatest value."""
+    wide = np.nan_to_num(values.astype(np.float64))
+    low, high = wide.min(initial=0), wide.max(initial=0)
+    if low < 0 or high > 65535 or (values.dtype.kind == "f" and high > 255):
+        wide = (wide - wide.min()) * (255 / max(np.ptp(wide), 1e-12))
+    elif values.dtype.kind != "f":
+        wide = wide / 257
+    elif high <= 1:
+        wide = wide * 255
+    return (wide + 0.5).astype(np.uint8)
+
+
+def _orientation(image: Image.Image) -> int:
+    """1 … 8; TIFF files are turned by Pillow itself."""
+    if image.format == "TIFF":
+        return 1
+    try:
+        # not image.getexif(): for PNG that decodes all pixels, in search of a chunk behind them
+        return int(Image.Image.getexif(image).get(_ORIENTATION, 1))
+    except Exception:  # broken EXIF data in a whole image: every decoder has errors of its own
+        return 1
+
+
+def _upright(image: Image.Image, orientation: int) -> Image.Image:
+    return image.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else image
+
+
+@contextmanager
+def opened_mask(path: Path) -> Iterator[Image.Image]:
+    """A mask, not decoded yet, of a format that keeps every value."""
+    with opened(path) as image:
+        if image.format not in _LOSSLESS:
+            raise DataError(f"{shown(path)} is a {image.format} file, which blurs class numbers; save masks as PNG")
+        yield image
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Image.Image]:
+    """An image, not decoded yet; whatever is wrong with its file, then or when it is decoded, is a DataError."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait forever
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
+            raise DataError(f"{shown(path)} is {kind}, not an image; rename it or leave it out")
+        if status.st_size == 0:
+            raise DataError(f"{shown(path)} is empty (0 bytes); put the original file there or leave it out")
+        with Image.open(path) as image:
+            yield image
+    except DataError:
+        raise
+    except Exception as error:  # every decoder of Pillow has errors of its own
+        raise DataError(f"{shown(path)} {_reason(path, error)}") from error
+
+
+def _reason(path: Path, error: Exception) -> str:
+    """What is wrong in plain words, and what to do."""
+    if isinstance(error, FileNotFoundError):
+        return "is a link to nothing; mend or remove it" if path.is_symlink() else "is missing; put it there"
+    if isinstance(error, PermissionError):
+        return "may not be read (permission denied); allow it or leave it out"
+    if isinstance(error, OSError) and error.errno == errno.ELOOP:
+        return "is a link to itself; remove it"
+    if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
+        return f"is too large (more than {Image.MAX_IMAGE_PIXELS or 0:,} pixels); make it smaller or leave it out"
+    if isinstance(error, UnidentifiedImageError):
+        return "is no image, or its beginning is damaged; put the original file there or leave it out"
+    if "truncated" in str(error).lower():
+        return "is cut off, its end is missing; put the original file there or leave it out"
+    words = " ".join(shown(str(error)).split()) or type(error).__name__
+    return f"cannot be decoded ({words}); put the original file there or leave it out"

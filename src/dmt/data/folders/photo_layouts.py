@@ -1,0 +1,308 @@
+"""Layouts made of folders: a folder for each class, images beside masks, and those of known data sets."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dmt.data.folders import photo_colors, photo_files
+from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.pixels import voc
+from dmt.errors import DataError
+
+LABELED = ("labeled", "labelled", "train")
+UNLABELED = ("unlabeled", "unlabelled")
+VALIDATION = ("val", "valid", "validation")
+TEST = ("test",)
+NOTHING_UNLABELED = "there are no unlabeled images: nothing to learn from besides the labels"
+
+_VOC_ID = re.compile(r"20\d\d_\d{6}")
+
+
+def child(folder: Path, *names: str) -> Path | None:
+    """The folder of one of these names, in capitals or not."""
+    found = [each for each in folders(folder) if each.name.lower() in names]
+    if len(found) > 1:
+        raise DataError(f"{shown(folder)} has both {shown(found[0].name)}/ and {shown(found[1].name)}/; keep one")
+    return found[0] if found else None
+
+
+def folders(folder: Path) -> list[Path]:
+    """Folders and links to folders, sorted, less hidden ones and links to a folder that this one is in."""
+    try:
+        with os.scandir(folder) as entries:  # knows plain files without asking the disk about each of 100,000
+            likely = [folder / each.name for each in entries if each.is_symlink() or each.is_dir()]
+        found = sorted(each for each in likely if each.is_dir() and not photo_files.hidden(each.name))
+    except OSError as error:
+        raise DataError(f"cannot look into the folder {shown(folder)} ({error.strerror}); allow reading it") from error
+    here = folder.resolve()
+    return [each for each in found if not (each.is_symlink() and here.is_relative_to(each.resolve()))]
+
+
+def natural(name: str) -> tuple[list[str | int], str]:
+    """Key that sorts names as people do: capitals aside, numbers by their value."""
+    parts = re.split(r"([0-9]+)", name)
+    return [int(part) if place % 2 else part.casefold() for place, part in enumerate(parts)], name
+
+
+def several(names: list[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def counted(classes: tuple[str, ...]) -> str:
+    """How many, for a line of text."""
+    return f"{len(classes)} class{'es' * (len(classes) != 1)}"
+
+
+def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str]) -> tuple[Photo, ...]:
+    """All images below the folder for those without labels."""
+    if folder is not None and child(folder, "images") and child(folder, "masks"):
+        notes.append(f"{shown(folder.name)}/masks was not read: its images count as unlabeled")
+        folder = child(folder, "images")
+    found = photo_files.find(folder, root, leftovers) if folder is not None else {}
+    if not found:
+        notes.append(NOTHING_UNLABELED)
+    return tuple(Photo(id, path) for id, path in found.items())
+
+
+def class_folders(root: Path) -> Album | None:
+    """``labeled/<class>/`` and ``unlabeled/``, perhaps ``val/<class>/`` and ``test/<class>/``."""
+    labeled = child(root, *LABELED)
+    if labeled is None or not folders(labeled):
+        return None
+    leftovers, notes = Leftovers(), list[str]()
+    found = _classes(labeled, root, leftovers, notes)
+    if not found:
+        raise DataError(f"{shown(labeled)} holds no images; put labeled images into {shown(labeled.name)}/<class>/")
+    classes = tuple(sorted(found, key=natural))
+    if len(classes) == 1:
+        notes.append(f"there is only one class, '{shown(classes[0])}'")
+    held = [(part, child(root, *names)) for part, names in (("validation", VALIDATION), ("test", TEST))]
+    aside = {part: _known(folder, root, classes, leftovers, notes) for part, folder in held if folder is not None}
+    spare = child(root, *UNLABELED)
+    unlabeled = unlabeled_photos(spare, root, leftovers, notes)
+    others = [spare, *(folder for part, folder in held if aside.get(part))]
+    used = [f"{shown(labeled.name)}/<class>/", *(f"{shown(each.name)}/" for each in others if each is not None)]
+    return Album(
+        root=root,
+        layout=f"{several(used)}: images of {counted(classes)}",
+        pixels=False,
+        classes=classes,
+        labeled=_numbered(found, classes),
+        unlabeled=unlabeled,
+        validation=aside.get("validation", ()),
+        test=aside.get("test", ()),
+        notes=(*notes, *leftovers.notes()),
+    )
+
+
+def _classes(folder: Path, root: Path, leftovers: Leftovers, notes: list[str]) -> dict[str, dict[str, Path]]:
+    """Name of a class -> its images, of classes that have any."""
+    stray = _images(folder)
+    if stray:
+        raise DataError(
+            f"{len(stray)} images are in no class folder, the first is {shown(stray[0])}; move them into one"
+        )
+    found = {each.name: photo_files.find(each, root, leftovers) for each in folders(folder)}
+    empty = [name for name, files in found.items() if not files]
+    notes += [f"{shown(folder.name)}/{shown(name)} holds no images and is no class" for name in empty]
+    return {name: files for name, files in found.items() if files}
+
+
+def _known(
+    folder: Path, root: Path, classes: tuple[str, ...], leftovers: Leftovers, notes: list[str]
+) -> tuple[Photo, ...]:
+    """Photos put aside, of the classes that are learned."""
+    if not folders(folder):
+        if _images(folder):
+            notes.append(
+                f"{shown(folder.name)}/ has no class folders and is left out; `dmt predict` labels such images"
+            )
+        return ()
+    found = _classes(folder, root, leftovers, notes)
+    for name in found:
+        if name not in classes:
+            raise DataError(f"{shown(folder / name)} is a class that has no labeled images; add some or remove it")
+    return _numbered(found, classes)
+
+
+def _numbered(found: Mapping[str, Mapping[str, Path]], classes: tuple[str, ...]) -> tuple[Photo, ...]:
+    every = [Photo(id, path, classes.index(name)) for name, files in found.items() for id, path in files.items()]
+    return tuple(sorted(every, key=lambda photo: photo.id))
+
+
+def _images(folder: Path) -> list[Path]:
+    """Images directly in a folder."""
+    inside = sorted(each for each in folder.iterdir() if each.suffix.lower() in EXTENSIONS and not each.is_dir())
+    return [each for each in inside if not photo_files.hidden(each.name)]
+
+
+def mask_folders(root: Path) -> Album | None:
+    """``labeled/images``, ``labeled/masks`` and ``unlabeled/``, perhaps ``val`` and ``test`` like ``labeled``."""
+    labeled = child(root, *LABELED)
+    if labeled is None or not {each.name.lower() for each in folders(labeled)} & {"images", "masks"}:
+        return None
+    leftovers, notes = Leftovers(), list[str]()
+    photos = _pairs(labeled, root, leftovers)
+    if photos is None:
+        if len(folders(labeled)) > 1:  # classes, one of which has that name
+            return None
+        raise DataError(
+            f"{shown(labeled)} needs both images/ and masks/; it has only {shown(folders(labeled)[0].name)}/"
+        )
+    if not photos:
+        raise DataError(f"{shown(labeled / 'images')} holds no images; put images there and their masks beside it")
+    aside = {}
+    for part, names in (("validation", VALIDATION), ("test", TEST)):
+        folder = child(root, *names)
+        pairs = _pairs(folder, root, leftovers) if folder is not None else ()
+        if folder is not None and pairs is None:
+            notes.append(f"{shown(folder.name)}/ is left out: it needs both images/ and masks/")
+        aside[part] = pairs or ()
+    spare = child(root, *UNLABELED)
+    unlabeled = unlabeled_photos(spare, root, leftovers, notes)
+    scheme = photo_colors.scheme([photo.mask for photo in photos if photo.mask], _listing(root, labeled))
+    used = [f"{shown(labeled.name)}/images", f"{shown(labeled.name)}/masks"]
+    used += [f"{shown(spare.name)}/"] if spare is not None else []
+    return _album(root, several(used), Parts(photos, unlabeled, **aside), scheme, [*notes, *leftovers.notes()])
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The four parts of an album whose pixels get labels."""
+
+    labeled: tuple[Photo, ...]
+    unlabeled: tuple[Photo, ...]
+    validation: tuple[Photo, ...]
+    test: tuple[Photo, ...]
+
+
+def _album(root: Path, used: str, parts: Parts, scheme: photo_colors.Scheme, notes: Iterable[str]) -> Album:
+    kind = "class numbers" if scheme.colors is None else "colors"
+    single = [f"there is only one class, '{shown(scheme.classes[0])}'"] if len(scheme.classes) == 1 else []
+    return Album(
+        root=root,
+        layout=f"{used}: masks in {kind} of {counted(scheme.classes)}",
+        pixels=True,
+        classes=scheme.classes,
+        labeled=parts.labeled,
+        unlabeled=parts.unlabeled,
+        validation=parts.validation,
+        test=parts.test,
+        colors=scheme.colors,
+        palette=scheme.palette,
+        notes=(*notes, *scheme.notes, *single),
+    )
+
+
+def _listing(*places: Path) -> Path | None:
+    return next((each / "classes.txt" for each in places if (each / "classes.txt").is_file()), None)
+
+
+def _stems(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Photo]:
+    """Path below the folder without ending -> file; an image and its mask have that in common."""
+    found: dict[str, Photo] = {}
+    for id, path in photo_files.find(folder, root, leftovers).items():
+        stem = path.relative_to(folder).with_suffix("").as_posix()
+        if stem in found:
+            raise DataError(
+                f"{shown(found[stem].path)} and {shown(path.name)} differ only in their ending: "
+                "which belongs to which mask or image? keep one"
+            )
+        found[stem] = Photo(id, path)
+    return found
+
+
+def _pairs(folder: Path, root: Path, leftovers: Leftovers) -> tuple[Photo, ...] | None:
+    """Images with their masks, or None if there are no such folders."""
+    images_folder, masks_folder = child(folder, "images"), child(folder, "masks")
+    if images_folder is None or masks_folder is None:
+        return None
+    images, masks = (_stems(each, root, leftovers) for each in (images_folder, masks_folder))
+    _complete(images, masks, "mask")
+    _complete(masks, images, "image")
+    return tuple(Photo(photo.id, photo.path, mask=masks[stem].path) for stem, photo in images.items())
+
+
+def _complete(files: Mapping[str, Photo], partners: Mapping[str, Photo], kind: str) -> None:
+    alone = [photo.path for stem, photo in files.items() if stem not in partners]
+    if alone:
+        raise DataError(
+            f"{len(alone)} files have no {kind} of the same name, the first is {shown(alone[0])}; "
+            "add what is missing or remove the file"
+        )
+
+
+def flat(root: Path) -> Album | None:
+    """``images`` and ``masks``, which need not have one for every image; ``splits`` may put some aside."""
+    images, masks = child(root, "images"), child(root, "masks")
+    if images is None or masks is None:
+        return None
+    listed = {"validation": root / "splits" / "val.txt", "test": root / "splits" / "test.txt"}
+    parts, notes = _listed(root, images, [masks], listed)
+    scheme = photo_colors.scheme([photo.mask for photo in parts.labeled if photo.mask], _listing(root, masks))
+    return _album(root, "images/ with masks/ for some", parts, scheme, notes)
+
+
+def voc_folders(root: Path) -> Album | None:
+    """PASCAL VOC, or images of one's own laid out like it: labeled is ``train``, test is ``val``."""
+    places = (root, root / "VOC2012", root / "VOCdevkit" / "VOC2012")
+    base = next((each for each in places if (each / "JPEGImages").is_dir()), None)
+    masks = [base / name for name in ("SegmentationClass", "SegmentationClassAug")] if base else []
+    masks = [each for each in masks if each.is_dir()]
+    if base is None or not masks:
+        return None
+    lists = base / "ImageSets" / "Segmentation"
+    parts, notes = _listed(root, base / "JPEGImages", masks, {"train": lists / "train.txt", "test": lists / "val.txt"})
+    own = not all(_VOC_ID.fullmatch(photo.path.stem) for photo in parts.labeled)
+    if not own:
+        notes.append("these are images of PASCAL VOC; `dmt fit voc-1of20 --data DIR` trains as its papers do")
+    paths = [photo.mask for photo in parts.labeled if photo.mask]
+    scheme = photo_colors.scheme(paths, _listing(root, base), () if own else voc.CLASSES)
+    return _album(root, "JPEGImages/ with SegmentationClass/, as PASCAL VOC", parts, scheme, notes)
+
+
+def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path]) -> tuple[Parts, list[str]]:
+    """Images of one folder parted by their masks and by lists, as far as these exist; and notes."""
+    leftovers, notes = Leftovers(), list[str]()
+    images = _stems(folder, root, leftovers)
+    drawn = {stem: mask for each in masks for stem, mask in _stems(each, root, leftovers).items()}
+    _complete(drawn, images, "image")
+    whole = {
+        stem: Photo(photo.id, photo.path, mask=drawn[stem].path) for stem, photo in images.items() if stem in drawn
+    }
+    ids = {part: _ids(path, images, whole) for part, path in lists.items() if path.is_file()}
+    held = [*ids.get("validation", ()), *ids.get("test", ())]
+    twice = [stem for stem, count in Counter([*held, *ids.get("train", ())]).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"'{shown(twice[0])}' is listed twice in {shown(next(iter(lists.values())).parent)}; list it once"
+        )
+    taken = set(held)
+    labeled = [stem for stem in ids.get("train") or whole if stem not in taken]
+    if not labeled:
+        raise DataError(f"no image in {shown(folder)} has a mask to learn from; add masks of the same names")
+    taken |= set(labeled)
+    unlabeled = tuple(Photo(photo.id, photo.path) for stem, photo in images.items() if stem not in taken)
+    if not unlabeled:
+        notes.append(NOTHING_UNLABELED)
+    parts = {part: tuple(whole[stem] for stem in sorted(ids.get(part, ()))) for part in ("validation", "test")}
+    return Parts(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts), [*notes, *leftovers.notes()]
+
+
+def _ids(path: Path, images: Mapping[str, Photo], whole: Mapping[str, Photo]) -> list[str]:
+    """The images of a list; a line is an id, a file's name, or begins with the path of an image."""
+    found, lost = list[str](), list[str]()
+    for line in photo_colors.lines(path):
+        tries = (line, str(Path(line).with_suffix("")), Path(line.split()[0]).stem)
+        stem = next((each for each in tries if each in images), line)
+        (found if stem in whole else lost).append(stem)
+    if lost:
+        raise DataError(
+            f"{shown(path)} lists {len(lost)} without image or mask, the first is '{shown(lost[0])}'; add it"
+        )
+    return found

@@ -1,0 +1,204 @@
+"""Own images, read once: squares of one size where images get labels, and planes of many sizes where pixels do."""
+
+import hashlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from dmt import files
+from dmt.data import buffers, ragged
+from dmt.data.folders import photo_files
+from dmt.data.folders.contents import Album, Photo
+from dmt.data.ragged import Ragged, Tell
+from dmt.data.sets import LabeledSet, Planes, UnlabeledSet
+from dmt.errors import DataError
+
+AHEAD = 64
+"""Images that are decoded before they are asked for."""
+
+
+@dataclass(frozen=True)
+class Parts(Generic[Planes]):
+    """An album in memory, or in a file that looks like memory.
+
+    Attributes:
+        skipped: unlabeled files that could not be read, with the reason.
+    """
+
+    labeled: LabeledSet[Planes]
+    unlabeled: UnlabeledSet[Planes]
+    validation: LabeledSet[Planes]
+    test: LabeledSet[Planes]
+    skipped: tuple[str, ...]
+
+
+def square(image: Image.Image, size: int) -> Image.Image:
+    """The middle of an image as a square of this size, antialiased."""
+    return ImageOps.fit(image, (size, size), Image.Resampling.BILINEAR)
+
+
+def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
+    """(height, width) with the longer side at most so long, in the same proportions."""
+    longer = max(size)
+    if longer <= most:
+        return size
+    return max(1, round(size[0] * most / longer)), max(1, round(size[1] * most / longer))
+
+
+def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Parts[Tensor]:
+    """All photos as (N, 3, size, size) uint8.
+
+    Args:
+        room: folder for a file of decoded images, used if they are many; what lies there from before is used again.
+    """
+    known = [photo for _, part in album.parts() for photo in part if part is not album.unlabeled]
+    photos = [*known, *album.unlabeled]
+    shape = (len(photos), 3, size, size)
+    file = None if room is None else room / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
+    index = None if file is None else file.with_suffix(".json")
+    if file is not None and index is not None and index.exists() and file.exists():
+        kept = files.read_json(index)
+        return _squares(album, buffers.reopen(shape, torch.uint8, file), kept["digests"], kept["skipped"])
+    images = buffers.make(shape, torch.uint8, file)
+    digests: list[str | None] = []
+    skipped: list[str] = []
+    place = 0
+
+    def read(photo: Photo) -> np.ndarray | DataError:
+        try:
+            whole = Image.fromarray(photo_files.read_photo(photo.path))
+        except DataError as error:
+            return error
+        return np.asarray(square(whole, size)).transpose(2, 0, 1)
+
+    for done, found in enumerate(_ahead(read, photos), start=1):
+        if isinstance(found, DataError):
+            if done <= len(known):
+                raise found
+            digests.append(None)
+            skipped.append(str(found))
+            continue
+        digests.append(hashlib.sha256(found.tobytes()).hexdigest()[:32])
+        images[place] = torch.from_numpy(np.ascontiguousarray(found))
+        place += 1
+        tell(done, len(photos))
+    if file is not None and index is not None and file.exists():
+        buffers.flush(file)  # the index vouches for every byte
+        files.write_json(index, {"digests": digests, "skipped": skipped})
+    return _squares(album, images, digests, skipped)
+
+
+def _squares(album: Album, images: Tensor, digests: Sequence[str | None], skipped: Sequence[str]) -> Parts[Tensor]:
+    start, sets = 0, {}
+    for name, photos in album.parts():
+        if name == "unlabeled":
+            continue
+        ids, end = tuple(photo.id for photo in photos), start + len(photos)
+        labels = torch.tensor([photo.label for photo in photos], dtype=torch.int64)
+        sets[name] = LabeledSet(ids, images[start:end], labels)
+        start = end
+    good = [(photo.id, digest) for photo, digest in zip(album.unlabeled, digests[start:], strict=True) if digest]
+    unlabeled = UnlabeledSet(
+        tuple(each for each, _ in good), images[start : start + len(good)], tuple(digest for _, digest in good)
+    )
+    return Parts(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
+
+
+def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts[Ragged]:
+    """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
+    skipped: list[str] = []
+    classes = len(album.classes)
+
+    def labeled(name: str, photos: Sequence[Photo]) -> LabeledSet[Ragged]:
+        natives = [photo_files.photo_size(photo.path) for photo in photos]
+        sizes = [limited(native, most) for native in natives]
+
+        def mask(position: int) -> np.ndarray:
+            path = photos[position].mask
+            assert path is not None
+            plane = photo_files.read_mask(path, album.colors, classes)
+            photo_files.require_size(path, plane.shape, natives[position])
+            return _resized(plane, sizes[position], Image.Resampling.NEAREST)
+
+        images = ragged.fill(sizes, lambda at: _photo(photos[at].path, sizes[at]), tell=tell, file=_file(room, name))
+        masks = ragged.fill(sizes, mask, channels=None, tell=tell)
+        return LabeledSet(tuple(photo.id for photo in photos), images, masks)
+
+    def unlabeled(photos: Sequence[Photo]) -> UnlabeledSet[Ragged]:
+        good: list[tuple[Photo, tuple[int, int]]] = []
+        for photo in photos:
+            try:
+                good.append((photo, limited(photo_files.photo_size(photo.path), most)))
+            except DataError as error:
+                skipped.append(str(error))
+        broken: set[int] = set()
+
+        def read(position: int) -> np.ndarray:
+            photo, size = good[position]
+            try:
+                return _photo(photo.path, size)
+            except DataError as error:
+                broken.add(position)
+                skipped.append(str(error))
+                return np.zeros((*size, 3), np.uint8)
+
+        images = ragged.fill([size for _, size in good], read, tell=tell, file=_file(room, "unlabeled"))
+        kept = torch.tensor([at for at in range(len(good)) if at not in broken], dtype=torch.int64)
+        return UnlabeledSet(tuple(good[at][0].id for at in kept.tolist()), images[kept])
+
+    return Parts(
+        labeled("labeled", album.labeled),
+        unlabeled(album.unlabeled),
+        labeled("validation", album.validation),
+        labeled("test", album.test),
+        tuple(sorted(skipped)),
+    )
+
+
+def _photo(path: Path, size: tuple[int, int]) -> np.ndarray:
+    return _resized(photo_files.read_photo(path), size, Image.Resampling.BILINEAR)
+
+
+def _resized(plane: np.ndarray, size: tuple[int, int], by: Image.Resampling) -> np.ndarray:
+    if plane.shape[:2] == size:
+        return plane
+    return np.asarray(Image.fromarray(plane).resize((size[1], size[0]), by))
+
+
+def _file(room: Path | None, name: str) -> Path | None:
+    return None if room is None else room / f"planes-{name}.bin"
+
+
+def _key(photos: Iterable[Photo], how: str) -> str:
+    """Of files that were not touched: names, bytes and times; and of how they were read."""
+    digest = hashlib.sha256(how.encode())
+    for photo in photos:
+        try:
+            about = photo.path.stat()
+        except OSError:
+            continue  # told when it is read
+        digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _ahead(
+    read: Callable[[Photo], np.ndarray | DataError], photos: Sequence[Photo]
+) -> Iterator[np.ndarray | DataError]:
+    """Results in order, computed a little before they are asked for: memory does not grow with the number of photos."""
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
+        waiting: deque[Future[np.ndarray | DataError]] = deque()
+        for photo in photos:
+            waiting.append(pool.submit(read, photo))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

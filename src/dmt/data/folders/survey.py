@@ -1,0 +1,217 @@
+"""A look at every file of an album: decoded once, checked, and kept as a few numbers."""
+
+import hashlib
+import os
+import statistics
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from dmt.data.folders import likeness, photo_files
+from dmt.data.folders.contents import Album, Photo
+from dmt.data.pixels.masks import VOID
+from dmt.data.ragged import Tell
+from dmt.errors import DataError
+
+AHEAD = 64
+"""Files that are looked at before their turn: so few that memory does not grow with the album."""
+
+Group = tuple["Look", ...]
+Task = tuple[Photo, str]  # with the name of its part
+Spread = tuple[float, float, float]  # least, median, greatest
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen of one photo.
+
+    Attributes:
+        id, label: as in the album.
+        part: labeled, unlabeled, validation or test.
+        size: (height, width); None if the image cannot be read.
+        digest: of the decoded pixels: equal for equal pictures, whatever their files.
+        likeness: a hash that similar pictures share, see ``likeness.dhash``.
+        problem: why the photo or its mask cannot be used, in a line.
+        mask: digest of the mask.
+        counts: pixels of each class in the mask.
+        ignored: share of pixels without a label in the mask.
+    """
+
+    id: str
+    part: str
+    label: int | None = None
+    size: tuple[int, int] | None = None
+    digest: str | None = None
+    likeness: int = 0
+    problem: str | None = None
+    mask: str | None = None
+    counts: tuple[int, ...] | None = None
+    ignored: float = 0.0
+
+    @property
+    def truth(self) -> int | str | None:
+        """Equal for equal labels or masks; None without."""
+        return self.mask if self.label is None else self.label
+
+    @property
+    def present(self) -> list[int]:
+        """The class of the image, or all classes that a pixel of it has."""
+        if self.counts is not None:
+            return [label for label, count in enumerate(self.counts) if count]
+        return [] if self.label is None else [self.label]
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Of all images that can be read: heights, widths, and how often the longer side holds the shorter one."""
+
+    heights: Spread
+    widths: Spread
+    aspects: Spread
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Pictures that occur more than once, in groups.
+
+    Attributes:
+        exact: the same pixels.
+        near: different pixels that look alike, each beside all its exact copies.
+    """
+
+    exact: tuple[Group, ...]
+    near: tuple[Group, ...]
+
+    def shared(self, first: str, second: str, near: bool = False) -> dict[str, str]:
+        """Photos of the second part that are in a group with one of the first, and its name."""
+        shared: dict[str, str] = {}
+        for group in self.near if near else self.exact:
+            others = [look.id for look in group if look.part == first]
+            shared |= {look.id: others[0] for look in group if look.part == second and others}
+        return shared
+
+    def within(self, part: str, near: bool = False) -> list[list[Look]]:
+        """What is left of the groups in one part; near ones only where more than one picture is left."""
+        inside = [[look for look in group if look.part == part] for group in (self.near if near else self.exact)]
+        return [group for group in inside if len({look.digest if near else look.id for look in group}) > 1]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was seen of an album, part by part in its order."""
+
+    looks: tuple[Look, ...]
+    classes: int
+
+    def part(self, name: str) -> list[Look]:
+        """All photos of a part."""
+        return [look for look in self.looks if look.part == name]
+
+    def usable(self, part: str) -> list[Look]:
+        """Photos that have no problem."""
+        return [look for look in self.part(part) if look.problem is None]
+
+    def unreadable(self, part: str) -> list[Look]:
+        """Photos that cannot be read, or whose mask cannot be used; ``problem`` says why."""
+        return [look for look in self.part(part) if look.problem is not None]
+
+    def images(self, part: str) -> list[int]:
+        """Usable images of each class; where pixels get labels, images with a pixel of it."""
+        found = Counter(label for look in self.usable(part) for label in look.present)
+        return [found[label] for label in range(self.classes)]
+
+    def shares(self, part: str) -> list[float]:
+        """Share of each class in the labeled pixels of a part."""
+        totals = [0] * self.classes
+        for look in self.usable(part):
+            totals = [total + more for total, more in zip(totals, look.counts or totals, strict=True)]
+        return [total / max(sum(totals), 1) for total in totals]
+
+    @cached_property
+    def dimensions(self) -> Dimensions | None:
+        """None if there is no image that can be read."""
+        sizes = [look.size for look in self.looks if look.size is not None]
+        if not sizes:
+            return None
+        heights, widths = zip(*sizes, strict=True)
+        return Dimensions(_spread(heights), _spread(widths), _spread(max(size) / min(size) for size in sizes))
+
+    @cached_property
+    def duplicates(self) -> Duplicates:
+        """Between and within parts."""
+        copies: dict[str, list[Look]] = {}
+        for look in self.looks:
+            if look.digest is not None:
+                copies.setdefault(look.digest, []).append(look)
+        pictures = list(copies.values())
+        pairs = likeness.near_pairs([each[0].likeness for each in pictures])
+        near = (tuple(look for at in group for look in pictures[at]) for group in likeness.groups(pairs))
+        return Duplicates(tuple(tuple(each) for each in pictures if len(each) > 1), tuple(near))
+
+
+def survey(album: Album, tell: Tell | None = None) -> Survey:
+    """Look at every file, in threads; ``tell`` hears how many are done."""
+    count = sum(len(photos) for _, photos in album.parts())
+    tasks = ((photo, part) for part, photos in album.parts() for photo in photos)
+    looks = []
+    for seen in _ahead(lambda task: look(task[0], album, task[1]), tasks):
+        looks.append(seen)
+        if tell is not None:
+            tell(len(looks), count)
+    return Survey(tuple(looks), len(album.classes))
+
+
+def look(photo: Photo, album: Album, part: str = "unlabeled") -> Look:
+    """Decode a photo and its mask in full, so that files that are cut off are found too."""
+    try:
+        image = photo_files.read_photo(photo.path)
+    except Exception as error:  # the one file that no decoder foresaw must not end the survey of all others
+        return Look(photo.id, part, photo.label, problem=_line(photo, error))
+    size = (image.shape[0], image.shape[1])
+    seen = Look(photo.id, part, photo.label, size, _digest(image), likeness.dhash(image))
+    del image  # before the mask comes: of large pictures one at a time
+    if photo.mask is None:
+        return seen
+    try:
+        mask = photo_files.read_mask(photo.mask, album.colors, len(album.classes))
+        photo_files.require_size(photo.mask, mask.shape, size)
+    except Exception as error:
+        return replace(seen, problem=_line(photo, error))
+    histogram = Image.fromarray(mask).histogram()  # 256 numbers, without a wider copy of the plane
+    counts = tuple(histogram[: len(album.classes)])
+    return replace(seen, mask=_digest(mask), counts=counts, ignored=histogram[VOID] / mask.size)
+
+
+def _line(photo: Photo, error: Exception) -> str:
+    if isinstance(error, DataError):
+        return photo_files.shown(str(error))
+    return photo_files.shown(f"{photo.path} cannot be read ({type(error).__name__}: {error}); leave it out")
+
+
+def _digest(plane: npt.NDArray[np.uint8]) -> str:
+    digest = hashlib.sha256(f"{plane.shape}".encode())
+    digest.update(np.ascontiguousarray(plane).data)
+    return digest.hexdigest()[:32]
+
+
+def _spread(values: Iterable[float]) -> Spread:
+    values = list(values)
+    return min(values), statistics.median(values), max(values)
+
+
+def _ahead(work: Callable[[Task], Look], tasks: Iterable[Task]) -> Iterator[Look]:
+    """Results in order; never more than a few tasks are under way."""
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders let go of the interpreter
+        waiting: deque[Future[Look]] = deque()
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

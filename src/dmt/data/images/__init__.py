@@ -1,0 +1,1 @@
+"""Images that get one label each: data sets, splits, augmentation, batches."""

@@ -1,0 +1,38 @@
+"""Which images, and how many of them are labeled."""
+
+from dataclasses import dataclass
+
+from dmt.data.images import augment
+from dmt.data.images.datasets import DATASETS
+from dmt.errors import ConfigError, unknown
+from dmt.options import option
+from dmt.types import Sizes
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Which images, and how many of them are labeled."""
+
+    dataset: str = option("digits", "the data set (a preset's name stands for one)")
+    labels: int = option(100, "labeled images in all, the same number of each class")
+    validation: int = option(200, "images of the training part held out for validation")
+    augment: str = option("shift", "augmentation: " + ", ".join(augment.POLICIES))
+
+    def __post_init__(self) -> None:
+        if self.dataset not in DATASETS:
+            raise unknown("data set", self.dataset, DATASETS)
+        if self.augment not in augment.POLICIES:
+            raise unknown("augmentation", self.augment, augment.POLICIES)
+        classes, train = len(DATASETS[self.dataset].classes), DATASETS[self.dataset].train
+        for key, least in (("labels", classes), ("validation", 0)):
+            value = getattr(self, key)
+            if value < least or value % classes:
+                raise ConfigError(f"{key} must be a multiple of the {classes} classes, {least} or more, not {value}")
+        if self.labels + self.validation >= train:
+            raise ConfigError(f"labels and validation must leave some of the {train} training images unlabeled")
+
+    @property
+    def sizes(self) -> Sizes:
+        """Known without opening the data."""
+        train = DATASETS[self.dataset].train
+        return Sizes(self.labels, train - self.labels - self.validation, train)

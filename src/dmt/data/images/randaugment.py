@@ -1,0 +1,268 @@
+"""RandAugment for whole batches on the device: one random op of 16 per image, at its own random magnitude.
+
+Every image goes through one pipeline of four stages (move, look up, blend, cut out) whose parameters are the
+identity for images that drew an op of another stage. That is one pass instead of sixteen, with static shapes
+and nothing read back from the device. Results are Pillow's, gray level by gray level; a compiler that fuses
+multiply-adds, as those for GPUs do, may move a rare pixel of AutoContrast or of a blend by one level.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dmt.data.images import geometry
+from dmt.errors import ConfigError
+
+# The paper's names, in the order of its table; draws hold positions in this tuple.
+OPS = (
+    "AutoContrast",
+    "Equalize",
+    "Invert",
+    "Rotate",
+    "Posterize",
+    "Solarize",
+    "SolarizeAdd",
+    "Color",
+    "Contrast",
+    "Brightness",
+    "Sharpness",
+    "ShearX",
+    "ShearY",
+    "CutoutAbs",
+    "TranslateXabs",
+    "TranslateYabs",
+)
+
+MAGNITUDES = 10  # drawn uniformly from 1 … 10
+
+# What magnitude 0 and magnitude 10 mean. The ops not listed have no value, or take it from the policy.
+RANGES = {
+    "Rotate": (0.0, 30.0),  # degrees, random sign
+    "Posterize": (0.0, 4.0),  # bits kept, cut to a whole number, at least 1
+    "Solarize": (0.0, 256.0),  # gray levels from here up are inverted
+    "SolarizeAdd": (0.0, 110.0),  # gray levels added before solarizing at 128
+    "Color": (0.1, 1.9),  # 1 is the image itself; Pillow's "enhancement factor"
+    "Contrast": (0.1, 1.9),
+    "Brightness": (0.1, 1.9),
+    "Sharpness": (0.1, 1.9),
+    "ShearX": (0.0, 0.3),  # pixels per pixel, random sign
+    "ShearY": (0.0, 0.3),
+}
+
+CUTOUT_COLOR = (125, 123, 114)
+GRAY_WEIGHTS = (19595, 38470, 7471)  # of red, green, blue in 1/65536, as Pillow converts to "L"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How far Translate shifts and how wide Cutout cuts at magnitude 10: in pixels, or in image sides."""
+
+    translation: float
+    cutout: float
+    relative: bool
+
+    def shift(self, length: int) -> float:
+        """The longest shift along a side of `length` pixels."""
+        return self.translation * length if self.relative else self.translation
+
+    def hole(self, height: int, width: int) -> float:
+        """The side of the largest cutout square; the shorter side of the image is its measure."""
+        return self.cutout * min(height, width) if self.relative else self.cutout
+
+
+PAPER = Policy(translation=100.0, cutout=40.0, relative=False)  # as published: most shifts leave 32×32 all black
+SANE = Policy(translation=0.45, cutout=0.5, relative=True)
+POLICIES = {"paper": PAPER, "sane": SANE}
+
+
+class Draws(NamedTuple):
+    """One op for each image and all the luck it may need; every field is (N,)."""
+
+    op: Tensor  # position in OPS
+    magnitude: Tensor  # 1 … 10
+    sign: Tensor  # −1 or 1; read by Rotate, Shear and Translate
+    cutout_x: Tensor  # in [0, 1): the center's place between 1 and the width, read by Cutout
+    cutout_y: Tensor
+
+
+def draw(count: int, generator: torch.Generator, device: torch.device | str) -> Draws:
+    """Draw an op, its magnitude and its luck for each of `count` images of any size."""
+    shape = (count,)
+    op = torch.randint(len(OPS), shape, generator=generator, device=device)
+    magnitude = torch.randint(1, MAGNITUDES + 1, shape, generator=generator, device=device)
+    sign = torch.randint(2, shape, generator=generator, device=device) * 2 - 1
+    cutout_x, cutout_y = torch.rand((2, count), generator=generator, device=device)
+    return Draws(op, magnitude, sign, cutout_x, cutout_y)
+
+
+def apply(images: Tensor, draws: Draws, policy: Policy) -> Tensor:
+    """Give each of the uint8 RGB `images` (N, 3, H, W) the op it drew."""
+    if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != 3:
+        raise ConfigError(
+            f"RandAugment takes uint8 images (N, 3, H, W), not {images.dtype} {tuple(images.shape)}; "
+            "turn it off, or repeat the gray channel three times"
+        )
+    height, width = images.shape[-2:]
+    moved = geometry.affine(images, _matrices(draws, policy, height, width))
+    tables = _lookup_tables(moved, draws)  # (N, 3, 256)
+    pixels = tables.gather(2, moved.flatten(2).long()).view(images.shape)
+    return _cut_out(_blend(pixels, draws), draws, policy)
+
+
+def _chose(draws: Draws, name: str) -> Tensor:
+    return draws.op == OPS.index(name)  # (N,)
+
+
+def _value(draws: Draws, low: float, high: float) -> Tensor:
+    """v = (m / 10)·(high − low) + low in double precision, as Python would compute it: (N,)."""
+    return draws.magnitude.double() / MAGNITUDES * (high - low) + low
+
+
+def _matrices(draws: Draws, policy: Policy, height: int, width: int) -> Tensor:
+    """The affine map of each image, the identity unless it drew Rotate, Shear or Translate: (N, 6)."""
+
+    def signed(name: str, low: float, high: float) -> Tensor:
+        return torch.where(_chose(draws, name), draws.sign * _value(draws, low, high), 0.0)
+
+    # The map goes from output to input, so a turn by +v degrees samples along −v.
+    angle = -torch.deg2rad(signed("Rotate", *RANGES["Rotate"]))
+    cos, sin = angle.cos(), angle.sin()
+    x, y = width / 2, height / 2  # the rotation's center
+    return torch.stack(
+        [
+            cos,
+            sin + signed("ShearX", *RANGES["ShearX"]),
+            x - cos * x - sin * y + signed("TranslateXabs", 0.0, policy.shift(width)),
+            signed("ShearY", *RANGES["ShearY"]) - sin,
+            cos,
+            y + sin * x - cos * y + signed("TranslateYabs", 0.0, policy.shift(height)),
+        ],
+        dim=1,
+    )
+
+
+def _lookup_tables(images: Tensor, draws: Draws) -> Tensor:
+    """What each gray level of each channel becomes, itself for images of another stage: uint8 (N, 3, 256)."""
+    levels = torch.arange(256, device=images.device, dtype=torch.int32)
+    counts = _histograms(images)
+    choices = {
+        "AutoContrast": _stretched(counts, levels),
+        "Equalize": _equalized(counts, levels),
+        "Invert": 255 - levels,
+        "Posterize": _posterized(draws, levels),
+        "Solarize": _inverted_from(levels, _per_image(_value(draws, *RANGES["Solarize"]))),
+        "SolarizeAdd": _solarized_after_adding(draws, levels),
+    }
+    tables = levels.expand(counts.shape)
+    for name, entries in choices.items():
+        tables = torch.where(_per_image(_chose(draws, name)), entries, tables)
+    return tables.to(torch.uint8)
+
+
+def _per_image(values: Tensor) -> Tensor:
+    return values[:, None, None]  # (N, 1, 1), against (N, 3, 256)
+
+
+def _histograms(images: Tensor) -> Tensor:
+    """How often each gray level occurs, per image and channel: int32 (N, 3, 256)."""
+    levels = images.flatten(2).long()
+    counts = torch.zeros(*levels.shape[:2], 256, device=images.device, dtype=torch.int32)
+    return counts.scatter_add(2, levels, torch.ones_like(levels, dtype=torch.int32))
+
+
+def _stretched(counts: Tensor, levels: Tensor) -> Tensor:
+    """AutoContrast: the darkest level present becomes 0, the lightest 255; a constant channel stays."""
+    present = counts > 0
+    low = torch.where(present, levels, 255).amin(2, keepdim=True)
+    high = torch.where(present, levels, 0).amax(2, keepdim=True)
+    # Double precision and this order of operations: Pillow truncates, so the last bit can decide a level. The
+    # numerator is a tensor because torch computes `255.0 / tensor` as a reciprocal and a product.
+    span = (high - low).clamp(min=1).double()
+    scale = torch.full_like(span, 255.0) / span
+    entries = (levels * scale + -low * scale).clamp(0, 255).int()
+    return torch.where(high > low, entries, levels)
+
+
+def _equalized(counts: Tensor, levels: Tensor) -> Tensor:
+    """Equalize: equally many pixels per level; a channel with under 255 pixels below its lightest stays."""
+    below = counts.cumsum(2, dtype=torch.int32) - counts
+    lightest = torch.where(counts > 0, levels, 0).amax(2, keepdim=True)
+    step = below.gather(2, lightest.long()) // 255  # (N, 3, 1)
+    entries = (below + step // 2) // step.clamp(min=1)
+    return torch.where(step > 0, entries.clamp(max=255), levels)
+
+
+def _posterized(draws: Draws, levels: Tensor) -> Tensor:
+    kept = _value(draws, *RANGES["Posterize"]).int().clamp(min=1)
+    dropped = _per_image(8 - kept)
+    return levels >> dropped << dropped  # (N, 1, 256)
+
+
+def _solarized_after_adding(draws: Draws, levels: Tensor) -> Tensor:
+    added = _per_image(_value(draws, *RANGES["SolarizeAdd"]).int())
+    return _inverted_from((levels + added).clamp(max=255), 128)
+
+
+def _inverted_from(levels: Tensor, threshold: Tensor | int) -> Tensor:
+    return torch.where(levels < threshold, levels, 255 - levels)
+
+
+def _blend(images: Tensor, draws: Draws) -> Tensor:
+    """Color, Contrast, Brightness, Sharpness: away from, or towards, an image that lacks that quality."""
+    gray = _grayscale(images)
+    size = gray.shape[-2] * gray.shape[-1]
+    mean = (2 * gray.sum((1, 2, 3), keepdim=True) + size) // (2 * size)  # (N, 1, 1, 1), rounded half up
+    black = torch.zeros_like(mean)
+    # Small shapes first, so that only the last choice runs over every channel of every pixel.
+    lacking = {"Brightness": black, "Contrast": mean, "Color": gray, "Sharpness": _smooth(images)}
+    base, factor = black.float(), torch.ones_like(mean, dtype=torch.float32)
+    for name, degenerate in lacking.items():
+        chosen = _chose(draws, name)[:, None, None, None]
+        base = torch.where(chosen, degenerate.float(), base)
+        factor = torch.where(chosen, _value(draws, *RANGES[name]).float()[:, None, None, None], factor)
+    # Single precision, then truncation, as Pillow blends; factor 1 on base 0 gives the image back untouched.
+    return (base + factor * (images.float() - base)).clamp(0, 255).to(torch.uint8)
+
+
+def _grayscale(images: Tensor) -> Tensor:
+    """Luma of uint8 RGB images, rounded: int32 (N, 1, H, W)."""
+    red, green, blue = images.int().unbind(1)
+    luma = red * GRAY_WEIGHTS[0] + green * GRAY_WEIGHTS[1] + blue * GRAY_WEIGHTS[2]
+    return ((luma + 32768) >> 16)[:, None]
+
+
+def _smooth(images: Tensor) -> Tensor:
+    """Pillow's SMOOTH: five times the pixel plus its 8 neighbors, over 13; the border is copied: int16."""
+    pixels = images.short()  # (N, 3, H, W); 2·13·255 still fits
+    rows = pixels[:, :, :-2] + pixels[:, :, 1:-1] + pixels[:, :, 2:]
+    box = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]
+    weighted = box + 4 * pixels[:, :, 1:-1, 1:-1]
+    smooth = pixels.clone()
+    smooth[:, :, 1:-1, 1:-1] = (2 * weighted + 13) // 26  # rounded; 13 is odd, so there are no ties
+    return smooth
+
+
+def _cut_out(images: Tensor, draws: Draws, policy: Policy) -> Tensor:
+    """Cutout: a filled square, cut off at the image's edge."""
+    height, width = images.shape[-2:]
+    side = _value(draws, 0.0, policy.hole(height, width))  # (N,)
+    rows = _covered(draws.cutout_y, side, height)[:, :, None]
+    columns = _covered(draws.cutout_x, side, width)[:, None, :]
+    erased = _chose(draws, "CutoutAbs")[:, None, None] & rows & columns  # (N, H, W)
+    channels = zip(images.unbind(1), CUTOUT_COLOR, strict=True)
+    return torch.stack([channel.masked_fill(erased, level) for channel, level in channels], dim=1)
+
+
+def _covered(fraction: Tensor, side: Tensor, length: int) -> Tensor:
+    """Which of `length` positions a cutout covers: (N, length).
+
+    The published code draws the center from 1 to `length`, not from 0: its one argument was read as the other
+    bound. The near corner is pushed inside before the far one is measured from it, and both are covered.
+    """
+    center = 1 + fraction.double() * (length - 1)
+    near = (center - side / 2).clamp(min=0).floor()
+    far = (near + side).clamp(max=length).floor()
+    positions = torch.arange(length, device=fraction.device)
+    return (positions >= near[:, None]) & (positions <= far[:, None])

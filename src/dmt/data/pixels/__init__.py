@@ -1,0 +1,1 @@
+"""Images whose every pixel gets a label: data sets, windows, batches."""

@@ -1,0 +1,100 @@
+"""The layout for images of your own: folders ``images``, ``masks`` and ``splits``, and a file ``classes.txt``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dmt.data.pixels import masks
+from dmt.data.pixels.masks import MaskedImages
+from dmt.errors import DataError
+
+ENDINGS = frozenset((".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"))
+
+
+@dataclass(frozen=True)
+class FlatFolder:
+    """A data set in the flat layout.
+
+    Attributes:
+        root: holds ``images/<id>.*`` and ``masks/<id>.png``.
+        classes: names; their places are the numbers in the masks.
+        splits: name of a list -> ids in it, of ``splits/<name>.txt``.
+    """
+
+    root: Path
+    classes: tuple[str, ...]
+    splits: Mapping[str, tuple[str, ...]]
+
+    def masked(self, ids: Sequence[str]) -> MaskedImages:
+        """Images and masks of these ids."""
+        found = {path.stem: path for path in (self.root / "masks").glob("*.png")}
+        remedy = f"put them into {self.root} as images/<id>.jpg and masks/<id>.png or take them off the lists in splits"
+        return masks.pair(ids, _images(self.root / "images"), found, remedy)
+
+    def split(self, name: str) -> MaskedImages:
+        """Images and masks of a list."""
+        if name not in self.splits:
+            raise DataError(f"{self.root / 'splits'} has no {name}.txt; write the ids of its images there, one a line")
+        return self.masked(self.splits[name])
+
+
+def open_folder(folder: Path) -> FlatFolder:
+    """Read the names and lists of a folder; images and masks stay closed."""
+    for name in ("images", "masks", "splits"):
+        if not (folder / name).is_dir():
+            raise DataError(f"{folder} has no folder {name}; it must hold images, masks, splits and classes.txt")
+    lists = {path.stem: _ids(path) for path in sorted((folder / "splits").glob("*.txt"))}
+    if not lists:
+        raise DataError(
+            f"{folder / 'splits'} has no *.txt; write the ids of training and test images there, one a line"
+        )
+    return FlatFolder(folder, _classes(folder / "classes.txt"), lists)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError as error:
+        raise DataError(f"{path} is missing; write the names of the classes there, one a line") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path} ({type(error).__name__}); save it as UTF-8 text") from error
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _ids(path: Path) -> tuple[str, ...]:
+    ids = _lines(path)
+    if not ids:
+        raise DataError(f"{path} is empty; write the ids of its images there, one a line")
+    seen: set[str] = set()
+    for each in ids:
+        if each in seen:
+            raise DataError(f"{path} lists '{each}' twice; list every image once")
+        seen.add(each)
+    return tuple(ids)
+
+
+def _classes(path: Path) -> tuple[str, ...]:
+    """Names in order, or "number name" on every line; a line of 255 only explains what 255 means."""
+    lines = _lines(path)
+    rows = [line.split(maxsplit=1) for line in lines]
+    if rows and all(len(row) == 2 and row[0].isdecimal() for row in rows):
+        kept = [(int(number), name) for number, name in rows if int(number) != masks.VOID]
+        if [number for number, _ in kept] != list(range(len(kept))):
+            raise DataError(
+                f"{path}: the numbers must run 0, 1, 2, … without a gap; number the classes as the masks do"
+            )
+        lines = [name for _, name in kept]
+    if not 2 <= len(lines) <= masks.VOID or len(set(lines)) < len(lines):
+        raise DataError(f"{path} must name 2 to {masks.VOID} different classes, one a line")
+    return tuple(lines)
+
+
+def _images(folder: Path) -> dict[str, Path]:
+    """id -> file."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in ENDINGS and not path.name.startswith("."):
+            if path.stem in found:
+                raise DataError(f"{found[path.stem]} and {path.name} have one id, '{path.stem}'; keep one of them")
+            found[path.stem] = path
+    return found

@@ -1,0 +1,106 @@
+"""The only place that knows the masks of unlabeled images. It gives numbers to the report and nothing to training."""
+
+import torch
+from torch import Tensor
+
+from dmt.core.codes import LEVELS
+from dmt.data.images.audit import TOPS
+from dmt.data.pixels import size_groups
+from dmt.data.pixels.size_groups import NO_LABEL, Group
+from dmt.data.ragged import Ragged
+from dmt.data.sets import LabeledSet
+
+
+class PixelAudit:
+    """Checks pseudo labels of pixels against the masks that training never sees.
+
+    Attributes:
+        everything: all training images with their masks, for the Oracle alone.
+    """
+
+    def __init__(self, truth: Ragged | None, everything: LabeledSet[Ragged]) -> None:
+        self._truth = truth  # in the order of the unlabeled set; None if nobody knows it
+        self.everything = everything
+
+    def watch(self) -> "Watch | None":
+        """Looks on while a net labels all pixels."""
+        return None if self._truth is None else Watch(self._truth)
+
+    def tally(self) -> "Tally | None":
+        """Adds up the errors and the weights of kept labels."""
+        return None if self._truth is None else Tally(self._truth)
+
+    def mask(self, position: int) -> Tensor | None:
+        """The truth of one unlabeled image, (H, W) uint8, for pictures in the report."""
+        return None if self._truth is None else self._truth.image(position)
+
+
+class Watch:
+    """Counts right and wrong labels by the code of their confidence, as they come."""
+
+    def __init__(self, truth: Ragged) -> None:
+        self._truth = truth
+        self._counts = torch.zeros(2 * LEVELS + 1, dtype=torch.int64)  # right, wrong, and those without truth
+
+    def see(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None:
+        """Labels and codes (n, H, W) of the unlabeled images at these positions, padded at the bottom and right."""
+        truth = _truth(self._truth, positions, labels)
+        cells = ((labels != truth).long() * LEVELS + codes).masked_fill_(truth == NO_LABEL, 2 * LEVELS).flatten()
+        # counted where the labels are, in place and of a shape that is known: a GPU need not be waited for
+        self._counts = self._counts.to(cells.device)
+        self._counts.scatter_add_(0, cells, self._counts.new_ones(1).expand(len(cells)))
+
+    def error_top(self) -> dict[str, float | None]:
+        """Error of the most confident 20…100 % of all pixels, in percent; equal confidences share alike."""
+        counts = self._counts[:-1].view(2, LEVELS).cpu().double().flip(1)  # surest first
+        seen, wrong = counts.sum(0).cumsum(0), counts[1].cumsum(0)
+        total = float(seen[-1])
+        if not total:
+            return {f"{top:.0%}": None for top in TOPS}
+        result: dict[str, float | None] = {}
+        for top in TOPS:
+            wanted = top * total
+            level = int((seen < wanted - 1e-6).sum())  # the code at which enough have been seen
+            before = float(seen[level - 1]) if level else 0.0
+            share = (wanted - before) / max(float(seen[level]) - before, 1.0)
+            errors = (float(wrong[level - 1]) if level else 0.0) + share * float(counts[1, level])
+            result[f"{top:.0%}"] = 100.0 * errors / wanted
+        return result
+
+
+class Tally:
+    """Sums over the kept labels of some images."""
+
+    def __init__(self, truth: Ragged) -> None:
+        self._truth = truth
+        self._sums = torch.zeros(4, dtype=torch.float64)  # kept, wrong, their weights, the weights of the wrong
+
+    def add(self, positions: Tensor, labels: Tensor, weights: Tensor | None = None) -> None:
+        """Kept labels (n, H, W) uint8 of the unlabeled images at these positions, 255 where none, and their weights."""
+        truth = _truth(self._truth, positions, labels)
+        kept = (labels != NO_LABEL) & (truth != NO_LABEL)
+        wrong = kept & (labels != truth)
+        weights = kept.float() if weights is None else weights.where(kept, 0.0)
+        sums = (kept, wrong, weights, weights.where(wrong, 0.0))
+        self._sums = self._sums.to(truth.device)
+        self._sums += torch.stack([each.sum(dtype=torch.float64) for each in sums])
+
+    def error(self) -> float | None:
+        """Share of the kept labels that are wrong, in percent."""
+        kept, wrong, _, _ = self._sums.tolist()
+        return 100.0 * wrong / kept if kept else None
+
+    def weighted(self) -> dict[str, float | None]:
+        """The same by weight, and the mean weight of right and wrong labels."""
+        kept, wrong, weights, lost = self._sums.tolist()
+        return {
+            "error_kept_weighted": 100.0 * lost / weights if weights else None,
+            "weight_right": (weights - lost) / (kept - wrong) if kept > wrong else None,
+            "weight_wrong": lost / wrong if wrong else None,
+        }
+
+
+def _truth(truth: Ragged, positions: Tensor, like: Tensor) -> Tensor:
+    """Masks (n, H, W) uint8 of these positions, padded with 255 to the size of ``like``, on its device."""
+    group = Group(positions.tolist(), like.shape[-2], like.shape[-1])
+    return size_groups.gather_plane(truth, group, like.device)

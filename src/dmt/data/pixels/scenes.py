@@ -1,0 +1,110 @@
+"""Scenes to segment that need no download: scikit-learn's handwritten digits on textured grounds.
+
+Made of elementary arithmetic and uniform draws alone, so that every machine makes the same bits.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+from torch import Tensor
+
+from dmt.core import streams
+from dmt.data import ragged
+from dmt.data.images import embedded
+from dmt.data.ragged import Ragged
+from dmt.data.sets import LabeledSet
+
+CLASSES = ("background", *"0123456789")
+TRAIN, TEST = 600, 150
+
+_SIZES = ((64, 64),) * 13 + ((64, 80), (56, 64), (80, 56))
+_INK = 0.3  # what is darker on paper belongs to the digit
+_HUES = 0.45  # of six, how far a hue strays to either side; those of two neighbors lie 0.6 apart
+_TRIES = 12  # places drawn for a digit before it is left out
+
+Floats = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
+
+
+def scenes(train: int = TRAIN, test: int = TEST) -> tuple[LabeledSet[Ragged], LabeledSet[Ragged]]:
+    """(train, test): RGB scenes of several sizes and their masks; no digit image is in both.
+
+    A scene depends on its number alone: fewer of them are the first ones.
+    """
+    parts = zip(("train", "test"), (train, test), embedded.digits(), strict=True)
+    first, second = (_part(part, count, digits) for part, count, digits in parts)
+    return first, second
+
+
+def _part(part: str, count: int, digits: LabeledSet[Tensor]) -> LabeledSet[Ragged]:
+    inks = (digits.images.squeeze(1).numpy() / 255).astype(np.float32)  # (N, 8, 8)
+    labels = digits.labels.numpy()
+    pairs = [_scene(streams.stream("scenes", part, number), inks, labels) for number in range(count)]
+    ids = tuple(f"scene-{number:04d}" for number in range(1, count + 1))
+    return LabeledSet(ids, ragged.stack([image for image, _ in pairs]), ragged.stack([mask for _, mask in pairs]))
+
+
+def _scene(draw: Generator, inks: Floats, labels: npt.NDArray[np.int64]) -> tuple[Bytes, Bytes]:
+    """One image (H, W, 3) and its mask (H, W)."""
+    height, width = _SIZES[draw.integers(len(_SIZES))]
+    image = _ground(draw, height, width)
+    mask = np.zeros((height, width), np.uint8)
+    taken = np.zeros((height, width), bool)
+    for _ in range(min(3, int(draw.integers(1, 5)))):
+        which = draw.integers(len(inks))
+        tall = int(draw.integers(22, 29))
+        ink = _resize(inks[which], tall, int(draw.integers(tall * 3 // 4, tall + 1)))
+        place = _place(draw, taken, ink.shape)
+        if place is None:
+            continue
+        taken[place] = True
+        mask[place][ink > _INK] = labels[which] + 1
+        opacity = np.clip(ink * 1.6 - 0.2, 0, 1)[..., None]  # a sharper edge than interpolation leaves
+        image[place] += opacity * (_color(draw, int(labels[which])) - image[place])
+    image += _uniform(draw, -0.05, 0.05, image.shape)
+    return np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8), mask
+
+
+def _ground(draw: Generator, height: int, width: int) -> Floats:
+    """(H, W, 3): a gradient, large clouds of color, and gray texture about as fine as a pen's stroke."""
+    corners = _uniform(draw, 0.1, 0.45, (2, 2, 3))
+    clouds = _uniform(draw, -0.15, 0.15, (5, 5, 3))
+    texture = _uniform(draw, -0.15, 0.15, (height // 4, width // 4, 1)) * _between(draw, 0.3, 1)
+    first, second, third = (_resize(each, height, width) for each in (corners, clouds, texture))
+    return first + second + third
+
+
+def _color(draw: Generator, digit: int) -> Floats:
+    """(3,) a bright color. Each digit keeps to a part of the hues, but shares it with others: a hint, no more."""
+    hue = 0.6 * digit + _between(draw, -_HUES, _HUES)  # 6 once around: red, yellow, green, cyan, blue, magenta
+    pure = [min(max(abs((hue + turn) % 6 - 3) - 1, 0), 1) for turn in (0, 4, 2)]
+    light, strength = _between(draw, 0.7, 1), _between(draw, 0.5, 0.9)
+    return np.array([light * (1 - strength * (1 - channel)) for channel in pure], np.float32)
+
+
+def _place(draw: Generator, taken: npt.NDArray[np.bool_], size: tuple[int, ...]) -> tuple[slice, slice] | None:
+    """A box of this size with at most a tenth of it taken, if one is found."""
+    for _ in range(_TRIES):
+        top, left = (draw.integers(whole - part + 1) for whole, part in zip(taken.shape, size, strict=True))
+        box = slice(top, top + size[0]), slice(left, left + size[1])
+        if taken[box].sum() * 10 <= size[0] * size[1]:
+            return box
+    return None
+
+
+def _between(draw: Generator, low: float, high: float) -> float:
+    return low + (high - low) * draw.random()
+
+
+def _uniform(draw: Generator, low: float, high: float, shape: tuple[int, ...]) -> Floats:
+    return (low + (high - low) * draw.random(shape)).astype(np.float32)
+
+
+def _resize(plane: Floats, height: int, width: int) -> Floats:
+    """Bilinear, (h, w, …) -> (H, W, …); the corner pixels stay at the corners."""
+    for axis, size in enumerate((height, width)):
+        position = np.arange(size) * (plane.shape[axis] - 1) / (size - 1)
+        low = np.minimum(position.astype(np.int64), plane.shape[axis] - 2)
+        share = (position - low).astype(np.float32).reshape((-1,) + (1,) * (plane.ndim - 1 - axis))
+        plane = plane.take(low, axis) * (1 - share) + plane.take(low + 1, axis) * share
+    return plane

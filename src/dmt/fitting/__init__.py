@@ -1,0 +1,1 @@
+"""Training what a run still lacks: `fit`, stage by stage."""

@@ -1,0 +1,187 @@
+"""A run: methods × seeds, as stages trained once each, in one folder that can be stopped, moved and gone on with."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from dmt import config as configuration
+from dmt import presets
+from dmt.config import Config
+from dmt.core.execution import Execution
+from dmt.data.folders import photos
+from dmt.errors import ConfigError, RunError
+from dmt.fitting.runner import Conditions, Runner
+from dmt.methods import catalogue
+from dmt.own import choosing, planning
+from dmt.own.choosing import Asked
+from dmt.presets import Preset
+from dmt.results import guard, reading
+from dmt.results.report import Report
+from dmt.runs import environment, progress, starting
+from dmt.runs.folder import MANIFEST, Folder
+from dmt.runs.stopping import Stop
+
+OWN = ("photos", "photo-masks")
+"""Presets that stand for a folder of own images; as an argument these are names of folders."""
+
+
+def fit(
+    data: str | Path,
+    *,
+    out: str | Path,
+    method: str | Sequence[str] | None = None,
+    baseline: bool = True,
+    keep: str | None = None,
+    seed: int | Iterable[int] = 1,
+    settings: Mapping[str, Any] | None = None,
+    start: str | Mapping[str, str] | None = None,
+    data_folder: str | Path = "data",
+    device: str = "auto",
+    fast: bool | None = None,
+    budget: float | None = None,
+    checkpoint_every: float = 30.0,
+    watcher: progress.Watcher | None = None,
+    stop: Stop | None = None,
+    donors: Sequence[Path] = (),
+) -> Report:
+    """Train one or more methods on a data set and report what came out.
+
+    Repeating the call goes on where it stopped: finished stages are skipped, an interrupted one continues, and the
+    result equals that of an unbroken run. Stages that several methods have in common are trained once.
+
+    Args:
+        data: a folder of your own images, or a preset, e.g. "digits", "cifar10-4k" or "voc-1of20".
+        out: the run's folder; nothing is written elsewhere.
+        method: one or more of `dmt list`; "dmt" by default.
+        baseline: train a Baseline too wherever pseudo labels teach, so that the gain is known. It shares its stages
+            with the other methods and costs nothing, but with ``share``: then it is two trainings more.
+        keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
+            that goes on, and else the last. It may be changed at any time.
+        seed: one or more; a seed decides the split and every random number.
+        settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
+        start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
+        data_folder: where a data set that is not embedded lies.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        fast: compile steps and, on CUDA, record them as a graph; by default on CUDA only.
+        budget: stop cleanly after so many seconds. A new run on own images gets a schedule that fits.
+        checkpoint_every: seconds between checkpoints within a stage.
+        watcher: hears of progress; bars or lines by default.
+        stop: several runs may share one; a budget of its own changes no schedule.
+        donors: run folders whose finished stages are taken over where this run would train the same.
+
+    Raises:
+        DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
+    """
+    ending = stop or Stop(budget)  # from here on time counts
+    execution = environment.pick_execution(device, fast)
+    folder = Folder(Path(out))
+    folder.require_ours()
+    own = own_folder(data)
+    changed = dict(settings or {})
+    given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
+    asked = Asked.of(changed, given)
+    preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
+    if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
+        changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
+    config = configuration.override(preset.config, changed)
+    if told and changed:
+        told = (*told, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
+    if own is not None and budget is not None and not _is_run(folder):
+        config, fitted = _fitted(config, own, execution, ending)
+        told = (*told, *fitted)
+    methods = _methods(method, baseline, own, config)
+    seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
+    _require_sense(config, methods, own)
+    if keep not in (None, "best", "last"):
+        raise ConfigError(f"keep takes best or last, not '{keep}'")
+    if not checkpoint_every >= 0:
+        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {checkpoint_every}")
+    if not methods or not seeds:
+        raise ConfigError("nothing to train: give at least one method and one seed")
+    starts = starting.find(given, config, preset.start, folder.starts())
+    with watcher or progress.default() as watching:
+        for line in told:
+            watching.note(line)
+        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, ending, watching, donors)
+        runner = Runner(config, folder, starts, conditions)
+        runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
+        if keep == "best" and not runner.validated:
+            raise ConfigError("--keep best needs validation images; put some into val/, or set validation above 0")
+        head = {
+            "data": preset.name,
+            "folder": None if own is None else str(own.resolve()),
+            "config": configuration.flat(config),
+            "images": runner.fingerprint,
+            "starts": starts.known,
+            "threads": environment.fitting_threads(runner.threads_for),
+        }
+        with (
+            conditions.stop.on_signals(),
+            folder.claimed(head) as manifest,
+            environment.threads(manifest["threads"]),
+            execution.active(),
+        ):
+            folder.log_session(environment.describe(execution.device))
+            runner.run(methods, seeds, keep)
+    return Report.read([out])
+
+
+def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | None, config: Config) -> list[str]:
+    """What to train: the methods asked for, and a Baseline that they are compared with."""
+    if method is None and own is not None:
+        method = "baseline" if not config.data.sizes.unlabeled else ["baseline", "dmt"] if baseline else "dmt"
+    method = "dmt" if method is None else method
+    methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
+    # last, so that a budget goes to what was asked for first
+    return list(dict.fromkeys([*methods, *(["baseline"] if baseline and set(methods) - guard.WITHOUT else [])]))
+
+
+def _is_run(folder: Folder) -> bool:
+    return (folder.path / MANIFEST).is_file()
+
+
+def _fitted(config: Config, own: Path, execution: Execution, ending: Stop) -> tuple[Config, tuple[str, ...]]:
+    """A schedule for what a rehearsal leaves of the time."""
+    album = photos.open_album(own)
+    rates = planning.rehearse(config, album, execution)
+    return planning.within(config, album, rates, ending.left)
+
+
+def own_folder(data: str | Path) -> Path | None:
+    """The folder of own images that ``data`` names; None if it names a preset."""
+    own = isinstance(data, Path) or data in OWN
+    if not own and data in presets.PRESETS:
+        return None
+    path = Path(data)
+    if path.is_dir():
+        return path
+    if path.is_file():
+        raise ConfigError(f"{path} is a file; give the folder that holds the images")
+    if own or "/" in str(data) or "." in str(data):
+        raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
+    return None
+
+
+def _chosen(own: Path, folder: Folder, execution: Execution, asked: Asked) -> tuple[Preset, tuple[str, ...]]:
+    """What was chosen for own images: now, or when the run that goes on was made."""
+    if not _is_run(folder):
+        choice = choosing.choose(own, execution.device, asked)
+        return choice.preset, (*choice.album.notes, *choice.lines)
+    known = presets.get(folder.manifest()["data"])
+    if known.name not in presets.OWN:
+        raise RunError(f"{folder.path} was made for '{known.name}', not for images of your own; give another --out")
+    return replace(known, config=reading.configuration_of(folder)), ()
+
+
+def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> None:
+    """Refuse what cannot mean anything, before anything is written."""
+    if config.data.sizes.pixels and not config.recipe.per_class:
+        raise ConfigError("pixels are ranked within each class; leave per_class=true")
+    if own is not None and "oracle" in methods:
+        raise ConfigError("the Oracle needs the labels of all images, which nobody knows here; leave it out")
+    if not config.data.sizes.unlabeled and set(methods) - {"baseline", "oracle"}:
+        raise ConfigError("there are no unlabeled images to learn from; add some, or use --method baseline")
+    for method in methods:
+        catalogue.plan(method, config.recipe)  # an unknown method is refused before anything is written

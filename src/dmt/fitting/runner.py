@@ -1,0 +1,291 @@
+"""What a run's folder still lacks, trained stage by stage."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from dmt import files
+from dmt.config import Config
+from dmt.core import streams
+from dmt.core.execution import Execution
+from dmt.data.images.audit import Audit
+from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.sets import LabeledSet
+from dmt.fitting import assessment, samples, teaching
+from dmt.fitting.teaching import Lesson
+from dmt.methods import catalogue
+from dmt.models import build
+from dmt.pseudo.pixel_store import PixelStore
+from dmt.results import guard, reading
+from dmt.runs import progress, sharing, starting, trial
+from dmt.runs.folder import ROOM, Folder, Job
+from dmt.runs.identity import Work, identify
+from dmt.runs.starting import Starts
+from dmt.runs.stopping import Stop
+from dmt.tasks import opening
+from dmt.tasks.base import Batches, Task
+from dmt.training import loop
+from dmt.training.checkpoint import Checkpoint, finished_net
+from dmt.training.journal import Journal
+from dmt.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Where and how a run works. None of this enters an identity: a run may move and go on.
+
+    A GPU rounds differently and draws other augmentations than a CPU; each is as valid as the other.
+    """
+
+    data_folder: Path
+    execution: Execution
+    checkpoint_every: float
+    stop: Stop
+    watcher: progress.Watcher
+    donors: Sequence[Path] = ()
+
+
+class Runner:
+    """Trains what a folder still lacks."""
+
+    def __init__(self, config: Config, folder: Folder, starts: Starts, conditions: Conditions) -> None:
+        self._config, self.folder, self._starts = config, folder, starts
+        self._conditions = conditions
+        self._tasks: dict[int, tuple[Task, Audit | PixelAudit]] = {}
+        self.fingerprint = ""  # of all images and labels, once they are open
+        self._skipped: tuple[str, ...] = ()  # files that could not be read
+        self._worked = False
+        self._jobs: list[tuple[Job, list[Work]]] = []
+        self._told: set[tuple[int, str, str, str, str]] = set()  # what the guard said in this session
+
+    def open(self, seeds: Sequence[int]) -> None:
+        """Read the data, split it for every seed, and see that the nets can be built."""
+        watcher = self._conditions.watcher
+        room = self.folder.path / ROOM
+        opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading, room)
+        self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
+        self._tasks = {seed: opened.split(seed) for seed in seeds}
+        task = next(iter(self._tasks.values()))[0]
+        fitting = self._conditions.execution.for_net(self._config.net, task.pixels)
+        self._conditions = replace(self._conditions, execution=fitting)
+        trial.compiles(self._conditions.execution)
+        for name in dict.fromkeys((self._config.net, self._config.net_of("B"))):
+            trial.fits(task, name)
+        if self.folder.starts() is None:  # a run that goes on may need none of them any more
+            for line, start in self._starts.files.items():
+                trial.fills(task, self._config.net_of(line), start)
+        if starting.alike(self._starts, self._config):
+            watcher.note("note: both nets start alike, so they will hardly disagree; consider --set share=0.8")
+
+    @property
+    def threads_for(self) -> tuple[int, int, int]:
+        """The shape of the images that a step sees."""
+        return next(iter(self._tasks.values()))[0].net_spec(self._config.net).shape
+
+    @property
+    def validated(self) -> bool:
+        """Whether there are validation images for every seed."""
+        return all(len(task.validation) for task, _ in self._tasks.values())
+
+    def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
+        """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
+        if self._skipped:
+            files.write(self.folder.path / "skipped.txt", "".join(f"{line}\n" for line in self._skipped).encode())
+        for seed in seeds:
+            task, audit = self._tasks[seed]
+            self.folder.record_split(seed, task)
+            if isinstance(audit, PixelAudit):
+                samples.write_images(self.folder.path / "samples" / f"seed-{seed}", task, audit)
+        known = self.folder.jobs()
+        keep = keep or next((job.keep for job in known), "last")  # one for the whole run: its jobs are compared
+        wanted = [(method, seed) for seed in seeds for method in methods]
+        jobs = self._jobs = [self._job(*each, keep) for each in wanted]
+        self.folder.add_jobs([*(replace(job, keep=keep) for job in known), *(job for job, _ in jobs)])
+        works = list({work.identity: work for _, works in jobs for work in works}.values())
+        sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
+        names = {work.identity: _titles(work, jobs) for work in works}
+        total = sum(work.steps * work.cost + self._labeling(work) for work in works)
+        self._conditions.watcher.begin(total, sum(self._done(work) for work in works))
+        for work in works:
+            self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
+
+    def _job(self, method: str, seed: int, keep: str) -> tuple[Job, list[Work]]:
+        plan = catalogue.plan(method, self._config.recipe)
+        works = identify(plan, self._config, self._tasks[seed], seed, self._starts.digests)
+        outline = [work.outline() for work in works]
+        return Job(method, seed, outline, list(plan.results), keep), works
+
+    def _done(self, work: Work) -> float:
+        place = self.folder.stage(work.place)
+        state = Checkpoint(place).state()
+        trained = 0.0 if state is None else state["step"] * work.cost
+        return trained + (self._labeling(work) if PixelStore.exists(place) else 0.0)
+
+    def _labeling(self, work: Work) -> float:
+        """The part of the work that is its teacher's."""
+        if work.stage.labels is None:
+            return 0.0
+        net = self._config.net_of(work.stage.labels.by[0])  # stages are called by their line
+        return build.forward_share(net) * self._tasks[work.seed][0].images_to_label()
+
+    def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
+        """Label, train, score and audit one stage; each part is skipped if it was done before."""
+        place = self.folder.stage(work.place)
+        journal = Journal(place / "journal.jsonl")
+        if self.folder.finished(work.place):
+            return
+        # every session takes at least one step, however small its budget: repeating it must come to an end
+        if self._worked and self._conditions.stop():
+            raise self._conditions.stop.error()
+        lesson = self._lesson(work, title, place, journal, family)
+        if lesson is None:
+            self._train(work, title, None, family)
+            return
+        with lesson:
+            self._warn(work, title)  # before hours go into labels that are no good
+            self._train(work, title, lesson, family)
+
+    def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
+        place = self.folder.stage(work.place)
+        checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
+        task, audit = self._tasks[work.seed]
+        steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
+        labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
+        pseudo = None if lesson is None else lesson.pseudo
+        batches = task.batches(labeled, pseudo, work.stage.schedule, work.stream_seed, self._conditions.execution)
+        trainer = self._trainer(work, steps, task, batches, family)
+        self._announce(title, steps, work.cost, checkpoint.state())
+        watcher = self._conditions.watcher
+        pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, watcher.step)
+        if lesson is not None:
+            pace = replace(pace, before_saving=partial(lesson.settle, watcher.note))
+        self._worked = True
+        try:
+            if not loop.fit(trainer, checkpoint, journal, pace):
+                raise self._conditions.stop.error()
+            self._conclude(work, title, trainer, lesson)
+            journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
+        finally:
+            trainer.close()
+
+    def _warn(self, work: Work, title: str) -> list[guard.Finding]:
+        """Everything the guard finds in a stage now; what is new is said at once."""
+        described = next(job for job, works in self._jobs if work in works)
+        job = reading.of_job(self.folder, self.folder.manifest(), described)
+        found = guard.of_stage(job, next(stage for stage in job.stages if stage.name == work.stage.name))
+        for finding in found:
+            thing = (work.seed, work.stage.line, finding.kind, finding.about, finding.remedy)
+            if thing not in self._told:  # once for a line of nets; the report names all its rounds
+                self._told.add(thing)
+                self._conditions.watcher.note(f"guard: {title}: {finding}")
+        return found
+
+    def _announce(self, title: str, steps: int, cost: float, state: Mapping[str, Any] | None) -> None:
+        self._conditions.watcher.stage(title, steps, 0 if state is None else state["step"], cost)
+        device = self._conditions.execution.device.type
+        if state is not None and not state["done"] and state["device"] != device:
+            began = state["device"]
+            self._conditions.watcher.note(
+                f"note: {title} began on {began}, goes on on {device}: not repeatable bit for bit"
+            )
+
+    def _lesson(
+        self, work: Work, title: str, place: Path, journal: Journal, family: Mapping[str, Work]
+    ) -> Lesson | None:
+        """The pseudo labels of a stage: made once by its teacher, then read."""
+        wanted = work.stage.labels
+        if wanted is None:
+            return None
+        task, audit = self._tasks[work.seed]
+        watcher = self._conditions.watcher
+
+        def tell(done: int, of: int) -> None:
+            watcher.busy(f"labels for {title}", done, of)
+            stop = self._conditions.stop
+            if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
+                raise stop.error()
+
+        made, room = None, self.folder.path / ROOM
+        if not PixelStore.exists(place):  # the marker of either store
+            teacher = family[wanted.by]
+            net = self._finished(teacher, task, wanted.copy)
+            device = self._conditions.execution.device
+            made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell, room)
+            watcher.worked(self._labeling(work))
+        return Lesson.read(place, task, journal, tell, room, made)
+
+    def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
+        spec = task.net_spec(self._config.net_of(work.stage.line))
+        net = finished_net(self.folder.stage(work.place), spec, copy)
+        execution = self._conditions.execution
+        return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
+
+    def _trainer(self, work: Work, steps: int, task: Task, batches: Batches, family: Mapping[str, Work]) -> Trainer:
+        stage = work.stage
+        if stage.start is None:
+            spec = task.net_spec(self._config.net_of(stage.line))
+            fresh = build.build(spec, streams.seed_of(work.stream_seed, "net"))
+            # a stage that goes on takes its parameters from its own checkpoint
+            if Checkpoint(self.folder.stage(work.place)).state() is None:
+                said = self._starts.fill(fresh, spec, stage.line)
+                if said is not None:
+                    self._conditions.watcher.note(f"{stage.name}: {said}")
+            net: nn.Module = fresh
+        else:
+            net = self._finished(family[stage.start], task, "raw")
+        execution = self._conditions.execution
+        return Trainer([net], stage.objective, stage.schedule, batches, steps, work.stream_seed, execution)
+
+    def _conclude(self, work: Work, title: str, trainer: Trainer, lesson: Lesson | None) -> None:
+        """Scores and audit of a finished stage go to the journal, and nowhere else."""
+        task, audit = self._tasks[work.seed]
+        place = self.folder.stage(work.place)
+        seconds = (Checkpoint(place).state() or {})["seconds"]
+        steps = trainer.steps
+        cost = {"steps": steps, "images": steps * work.stage.schedule.batch, "seconds": seconds}
+        # the Oracle was trained on the validation images too
+        splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
+        scores = assessment.scores(trainer, task, splits, place)
+        checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
+        if task.pixels:
+            samples.write_prediction(place / "samples", trainer.nets[0], task, trainer.device)
+        Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
+        if lesson is not None:
+            lesson.close()
+        self._conditions.watcher.note(f"{title}: {_said(scores)} after {steps} steps, "
+                                      f"{progress.duration(seconds)}")  # fmt: skip
+
+
+def _said(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """A stage's score in words: on the test images or, where there are none, on the validation images."""
+    split = next((split for split in ("test", "validation") if split in scores), None)
+    if split is None:
+        return "done"
+    raw = scores[split]["raw"]
+    key, name = ("mean_iou", "mean IoU") if "mean_iou" in raw else ("accuracy", "accuracy")
+    slow = f" (EMA {scores[split]['ema'][key]:.2f})" if "ema" in scores[split] else ""
+    return f"{split} {name} {raw[key]:.2f}{slow}"
+
+
+def _shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:
+    """The stage's share of the labels; both shares are cut from one shuffled list."""
+    if work.stage.share is None:
+        return labeled
+    order = streams.stream(work.seed, "share").permutation(len(labeled))
+    return labeled.take(torch.from_numpy(order[work.stage.share.slice(len(labeled))]))
+
+
+def _titles(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> str:
+    """'CL, DMT A0, seed 1': all methods that a stage serves."""
+    methods = [catalogue.METHODS[job.method].title for job, works in jobs if work in works]
+    return f"{', '.join(methods)} {work.stage.name}, seed {work.seed}"
+
+
+def _family(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> list[Work]:
+    """All stages of a plan that holds this one, among them its parents."""
+    return next(works for _, works in jobs if work in works)

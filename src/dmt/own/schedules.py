@@ -1,0 +1,96 @@
+"""Schedules for own images: batches, rates and lengths from their number, the device and what nets start from."""
+
+import math
+from dataclasses import replace
+
+from dmt import presets
+from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.methods.recipe import Recipe
+
+
+def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
+    """For a net all of which learns.
+
+    Args:
+        large: there is a GPU.
+        pretrained: it starts from published parameters.
+    """
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    # 128 images of 224 pixels take about 5 GB to learn from
+    batch = 32 if not large else 128 if pretrained else 256
+    pseudo = batch * 3 // 4
+    recipe = Recipe(
+        batch=batch,
+        batch_pseudo=pseudo,
+        batch_labeled=batch - pseudo,
+        rate=0.1 if large else 0.05,
+        rate_round=0.1 if large else 0.05,
+        ema=0.99,
+        per_class=True,  # with few labels one class would else take all the places
+        fractions=_fractions(unlabeled),
+    )
+    # a Baseline that was cut short would flatter DMT; but a large net on a CPU has to be
+    steps, steps_round = (2000, 1500) if large else (400, 120) if pretrained else (1500, 240)
+    recipe = replace(
+        recipe,
+        epochs=_epochs(steps, recipe.batch, labels),
+        epochs_round=_epochs(steps_round, pseudo, unlabeled),
+    )
+    if pretrained:
+        # nets restarted from one start barely disagree: two lines on different labels do
+        return replace(recipe, shape="pair", share=0.8 if labels >= 10 else None, rate=0.01, rate_round=0.01)
+    if not large:
+        # a chain trains every round from scratch, for which a CPU has no time; a pair goes on
+        return replace(recipe, shape="pair", gamma=2.0)
+    return recipe
+
+
+def for_a_last_layer(options: PhotoOptions, large: bool) -> Recipe:
+    """For a net whose encoder stays: few steps, since one layer has learned soon, and no mixup or slow copy."""
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    batch = 128 if large else 32
+    pseudo = batch * 3 // 4
+    return Recipe(
+        batch=batch,
+        batch_pseudo=pseudo,
+        batch_labeled=batch - pseudo,
+        epochs=_epochs(150, batch, labels),
+        epochs_round=_epochs(120, pseudo, unlabeled),
+        rate=0.01,
+        rate_round=0.01 if large else 0.005,
+        mixup=None,  # what an encoder says of two photos at once is not what it says of each
+        ema=None,
+        gamma=2.0,
+        fractions=_fractions(unlabeled),
+        per_class=True,
+        shape="pair",
+        share=0.8 if labels >= 10 else None,
+    )
+
+
+def for_pixels(options: PhotoMaskOptions, large: bool, pretrained: bool) -> Recipe:
+    """For a net that labels pixels; arguments as in `for_images`."""
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    base = presets.get("scenes").config.recipe
+    recipe = replace(base, batch=min(16, max(4, labels)), fractions=_fractions(unlabeled), share=None)
+    if not large:
+        # from random parameters students are unsure for long, and a large γ would keep them from learning;
+        # fewer rounds, each long enough for a small net to use its labels
+        recipe = replace(recipe, gamma=0.5, fractions=(0.4, 0.7, 1.0) if unlabeled >= 50 else recipe.fractions)
+    steps, steps_round = (2000, 1000) if large else (600, 240)
+    recipe = replace(
+        recipe,
+        epochs=_epochs(steps, recipe.batch, labels),
+        epochs_round=_epochs(steps_round, recipe.batch_pseudo, unlabeled),
+    )
+    if pretrained:
+        recipe = replace(recipe, share=0.8 if labels >= 10 else None, rate=2e-3, rate_round=1e-3, gamma=5.0)
+    return recipe
+
+
+def _fractions(unlabeled: int) -> tuple[float, ...]:
+    return (0.2, 0.4, 0.6, 0.8, 1.0) if unlabeled >= 50 else (0.5, 1.0)
+
+
+def _epochs(steps: int, batch: int, images: int) -> int:
+    return max(1, math.ceil(steps / math.ceil(max(images, 1) / batch)))

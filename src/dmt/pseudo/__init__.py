@@ -1,0 +1,1 @@
+"""Pseudo labels: who labels, what is kept, where it lies."""

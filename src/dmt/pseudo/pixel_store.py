@@ -1,0 +1,148 @@
+"""Pixel pseudo labels on disk, at most about 2 bytes a pixel. Written once, then read-only.
+
+```
+pseudo.json                 provenance and coverage; written last, so it says that the labels are complete
+pseudo/000007-<id>.png      indexed colors: the pixel is the class, 255 where it was not selected
+pseudo/000007-<id>.code     confidence codes of all pixels: differences, their high bytes packed, their low bytes plain
+```
+
+A stage that trains right after its labels were made has them already; these files serve people, and a run that is
+stopped and goes on.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from dmt import files
+from dmt.data import buffers, ragged
+from dmt.data.ragged import Ragged, Tell
+from dmt.errors import RunError
+from dmt.pseudo import code_planes
+
+UNSELECTED = 255
+"""The pixel of a PNG that nobody learns from."""
+
+SUMMARY = ("images", "kept", "of", "coverage", "bytes")
+"""What ``pseudo.json`` holds besides provenance."""
+
+
+def name_of(position: int, identity: str) -> str:
+    """The file name of an image, without ending: its number, then as much of its id as any file system takes."""
+    return f"{position:06d}-{re.sub(r'[^A-Za-z0-9._-]', '_', identity)[:60]}"
+
+
+def plane_file(room: Path | None, dtype: torch.dtype) -> Path | None:
+    """Where planes are that do not fit into memory: labels and codes are of different types."""
+    return None if room is None else room / f"pseudo-{dtype}"
+
+
+@dataclass(frozen=True)
+class PixelStore:
+    """Finished pseudo labels of a stage.
+
+    Attributes:
+        provenance: teacher, round, fraction; plain values.
+        images: how many there are.
+        kept, of: pixels with a label, of all pixels.
+        bytes: on disk, while the codes are there; 0 as long as files are being written.
+    """
+
+    folder: Path
+    provenance: dict[str, Any]
+    images: int
+    kept: int
+    of: int
+    _coverage: dict[str, list[int]]
+    bytes: int = 0
+
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        return (folder / "pseudo.json").exists()
+
+    @classmethod
+    def load(cls, folder: Path) -> "PixelStore":
+        """Reads the summary; planes stay on disk."""
+        return cls.of_summary(folder, files.read_json(folder / "pseudo.json"))
+
+    @classmethod
+    def of_summary(cls, folder: Path, about: dict[str, Any]) -> "PixelStore":
+        """From provenance and summary, which may be there before the files."""
+        provenance = {key: value for key, value in about.items() if key not in SUMMARY}
+        images, kept, of, coverage = (about[key] for key in ("images", "kept", "of", "coverage"))
+        return cls(folder, provenance, images, kept, of, coverage, about.get("bytes", 0))
+
+    def coverage(self, classes: int) -> dict[str, list[int]]:
+        """Per predicted class: how many pixels got that label, and how many of those were kept."""
+        return {key: counts[:classes] for key, counts in self._coverage.items()}
+
+    def planes(
+        self, sizes: Sequence[tuple[int, int]], tell: Tell | None = None, room: Path | None = None
+    ) -> tuple[Ragged, Ragged]:
+        """All images in order: labels, uint8 with 255 where unselected, and packed codes, int16.
+
+        Args:
+            sizes: (height, width) of every image.
+            tell: hears how many of these 2N planes are read.
+            room: as `PixelWriter` takes it.
+        """
+
+        def codes(position: int) -> np.ndarray:
+            return code_planes.signed(self._codes(position, sizes[position]))
+
+        def told(before: int) -> Tell | None:
+            return None if tell is None else lambda done, of: tell(before + done, 2 * of)
+
+        def read(plane: Callable[[int], np.ndarray], dtype: torch.dtype, before: int) -> Ragged:
+            file = plane_file(room, dtype)
+            try:
+                return ragged.fill(sizes, plane, None, dtype, told(before), file)
+            finally:
+                buffers.leave(file)
+
+        return read(self._labels, torch.uint8, 0), read(codes, torch.int16, len(sizes))
+
+    def read(self, position: int) -> tuple[np.ndarray, np.ndarray]:
+        """Labels (H, W) uint8, 255 where unselected, and codes (H, W) uint16 of one image."""
+        labels = self._labels(position)
+        return labels, self._codes(position, (labels.shape[0], labels.shape[1]))
+
+    def labels(self, position: int) -> np.ndarray:
+        """Labels (H, W) uint8 of one image, 255 where unselected: all that a finished stage keeps."""
+        return self._labels(position)
+
+    def drop_codes(self) -> None:
+        """Remove the codes, which a trained stage needs no more. Labels stay, for people to look at."""
+        for path in (self.folder / "pseudo").glob("*.code"):
+            path.unlink()
+
+    @cached_property
+    def _paths(self) -> list[Path]:
+        paths = sorted((self.folder / "pseudo").glob("*.png"), key=lambda path: int(path.name.split("-")[0]))
+        if len(paths) != self.images:
+            raise self._damaged(f"{self.folder / 'pseudo'} has {len(paths)} of {self.images} labels")
+        return paths
+
+    def _labels(self, position: int) -> np.ndarray:
+        try:
+            with Image.open(self._paths[position]) as image:
+                return np.array(image)
+        except (OSError, SyntaxError) as error:  # Pillow calls a broken PNG either
+            raise self._damaged(f"{self._paths[position]} is unreadable ({error})") from error
+
+    def _codes(self, position: int, size: tuple[int, int]) -> np.ndarray:
+        path = self._paths[position].with_suffix(".code")
+        try:
+            return code_planes.unpack(path.read_bytes(), size)
+        except (OSError, *code_planes.DAMAGE) as error:
+            raise self._damaged(f"{path} is missing or damaged ({error})") from error
+
+    def _damaged(self, what: str) -> RunError:
+        return RunError(f"{what}; delete {self.folder} to make that stage again")

@@ -1,0 +1,188 @@
+"""Makes pixel pseudo labels: takes a net's predictions in any order, keeps the surest, and writes their files."""
+
+import colorsys
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from dmt import files
+from dmt.core import codes as coding
+from dmt.core import selection, streams
+from dmt.core.ranks import ClassRanks, Selector
+from dmt.core.trees import Fetched
+from dmt.data import buffers, ragged
+from dmt.data.pixels import size_groups
+from dmt.data.ragged import Ragged
+from dmt.pseudo import code_planes
+from dmt.pseudo.pixel_store import UNSELECTED, PixelStore, name_of, plane_file
+
+AT_ONCE = 1 << 22
+"""Pixels that are selected from at a time."""
+
+
+class PixelWriter:
+    """First `take` the predictions of all images, then `select`, then `write`.
+
+    Predictions wait in planes that the stage which learns from them needs anyway. Files lie in a folder of their own
+    until they are complete; a crash leaves it behind and the next attempt removes it.
+
+    Attributes:
+        planes: labels, uint8, and packed codes, int16, of all images; what `PixelStore.planes` would read.
+
+    Args:
+        folder: of the stage that will learn from the labels.
+        ids: of all images, in the order that decides between equals.
+        sizes: (height, width) of all images.
+        classes: how many there are.
+        palette: 256 RGB colors, 768 numbers; by default, colors that differ.
+        room: a folder for planes too large for memory; their files end with the process.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        ids: Sequence[str],
+        sizes: Sequence[tuple[int, int]],
+        classes: int,
+        palette: Sequence[int] | None = None,
+        room: Path | None = None,
+    ) -> None:
+        if PixelStore.exists(folder):
+            raise FileExistsError(f"{folder} has finished pseudo labels")
+        if palette is not None and len(palette) != 768:
+            raise ValueError(f"a palette has 768 numbers, not {len(palette)}")
+        self.folder, self.classes = folder, classes
+        self._names = [name_of(position, identity) for position, identity in enumerate(ids)]
+        self._palette = _colors() if palette is None else list(palette)
+        self.planes = (_plane(sizes, torch.uint8, room), _plane(sizes, torch.int16, room))
+        self._ranks = ClassRanks(classes)
+        self._missing = torch.ones(len(self._names), dtype=torch.bool)
+        self._arriving: tuple[Tensor, Fetched] | None = None
+        self._summary: dict[str, Any] | None = None
+        self._unfinished = folder / "pseudo-unfinished"
+        for left in (self._unfinished, folder / "pseudo"):
+            if left.exists():
+                shutil.rmtree(left)
+        self._unfinished.mkdir(parents=True)
+
+    def take(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None:
+        """The predictions of some images, on any device.
+
+        They are put into the planes when the next ones come: the device works on those while the host works on these.
+
+        Args:
+            positions: (n,) of the images.
+            labels: (n, H, W), padded at the bottom and right.
+            codes: (n, H, W), 0 … 65,535.
+        """
+        sizes = torch.stack([self.planes[0].heights[positions], self.planes[0].widths[positions]], 1)
+        if labels.shape != codes.shape or any(int(sizes[:, axis].max()) > labels.shape[1 + axis] for axis in (0, 1)):
+            raise ValueError(f"labels {tuple(labels.shape)} and codes {tuple(codes.shape)} do not cover their images")
+        if not bool(self._missing[positions].all()):
+            raise ValueError("some of these images were taken before")
+        self._missing[positions] = False
+        self._ranks.add(labels, codes, size_groups.padding(sizes, labels))
+        arriving = (positions, Fetched(labels.to(torch.uint8), coding.pack(codes)))
+        self._put()
+        self._arriving = arriving
+
+    def _put(self) -> None:
+        if self._arriving is None:
+            return
+        positions, fetched = self._arriving
+        for planes, found in zip(self.planes, fetched.arrived(), strict=True):
+            for position, plane in zip(positions.tolist(), found, strict=True):
+                height, width = int(planes.heights[position]), int(planes.widths[position])
+                planes.put(position, plane[:height, :width])
+        self._arriving = None
+
+    def select(
+        self, fraction: float, noise: float = 0.0, seed: int = 0, device: torch.device | str = "cpu"
+    ) -> dict[str, Any]:
+        """Keep the top ``fraction`` of each class over all images, in the planes. Returns a summary.
+
+        Args:
+            fraction: α, the share of each predicted class to keep.
+            noise: for stress tests: each kept pixel becomes another class, drawn evenly, with this probability,
+                independently. The summary counts what was predicted.
+            seed: of the stage that will learn from them; only the noise depends on it.
+            device: compares.
+        """
+        self._put()
+        if bool(self._missing.any()):
+            raise ValueError(f"{int(self._missing.sum())} images have no prediction yet")
+        labels, codes = (planes.pixels for planes in self.planes)
+        predicted = self._ranks.predicted.tolist()
+        if sum(predicted) != len(labels):
+            raise ValueError(f"some labels are none of the {self.classes} classes")
+        selector = Selector(self._ranks.cutoffs(fraction), device)
+        for begin in range(0, len(labels), AT_ONCE):
+            part = slice(begin, begin + AT_ONCE)
+            keep = selector(labels[part].to(device), codes[part].to(device))
+            labels[part] = labels[part].where(keep.to(labels.device), UNSELECTED)
+        if noise:
+            self._falsify(noise, seed)
+        kept = [selection.quota(fraction, count) for count in predicted]
+        self._summary = {
+            "coverage": {"predicted": predicted, "kept": kept},
+            "images": len(self._names),
+            "kept": sum(kept),
+            "of": sum(predicted),
+        }
+        return self._summary
+
+    def _falsify(self, noise: float, seed: int) -> None:
+        """Each image has its own luck."""
+        for position in range(len(self._names)):
+            rng = streams.stream(seed, "pseudo noise", position)
+            labels = self.planes[0].image(position).numpy()
+            hit = (rng.random(labels.shape) < noise) & (labels != UNSELECTED)
+            other = (labels + rng.integers(1, self.classes, labels.shape)) % self.classes
+            labels[hit] = other[hit]
+
+    def write(self, provenance: dict[str, Any], given_up: Callable[[], bool] = lambda: False) -> None:
+        """Write the files of what was selected. A thread of its own may do this: no device is touched.
+
+        One thread is enough: more would be done sooner, but keep the interpreter from those who feed a GPU.
+
+        Args:
+            provenance: who labeled, in which round; plain values, stored beside the labels.
+            given_up: asked now and then; if so, this returns and nothing is complete.
+        """
+        assert self._summary is not None, "select first"
+        labels, codes = self.planes
+        for position, name in enumerate(self._names):
+            if given_up():
+                return
+            packed = code_planes.pack(code_planes.unsigned(codes.image(position).numpy()))
+            (self._unfinished / f"{name}.code").write_bytes(packed)
+            self._draw(self._unfinished / f"{name}.png", labels.image(position).numpy())
+        summary = self._summary | {"bytes": sum(entry.stat().st_size for entry in os.scandir(self._unfinished))}
+        self._unfinished.rename(self.folder / "pseudo")
+        files.write_json(self.folder / "pseudo.json", provenance | summary)
+
+    def _draw(self, path: Path, kept: np.ndarray) -> None:
+        image = Image.fromarray(kept)
+        image.putpalette(self._palette)  # gray becomes indexed color
+        image.save(path, compress_level=1 if kept.size >= code_planes.SMALL else 9)
+
+
+def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, room: Path | None) -> Ragged:
+    """Room for one number a pixel."""
+    file = plane_file(room, dtype)
+    plane = ragged.blank(sizes, None, dtype, file)
+    buffers.leave(file)
+    return plane
+
+
+def _colors() -> list[int]:
+    """Black, then hues far apart; unselected is light gray."""
+    hues = [colorsys.hsv_to_rgb(label * 0.618 % 1, 0.85, (0.9, 0.65)[label % 2]) for label in range(1, 255)]
+    return [0, 0, 0, *(round(255 * value) for color in hues for value in color), 224, 224, 224]

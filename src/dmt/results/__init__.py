@@ -1,0 +1,1 @@
+"""What came out of runs, read from their files: scores, verdict and guard, tables."""

@@ -1,0 +1,220 @@
+"""Is it helping? What is wrong with a run, said with the remedy to try; and a verdict against its Baseline."""
+
+import functools
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dmt.core import evidence
+from dmt.core.evidence import Evidence, Interval
+from dmt.methods.catalogue import METHODS
+from dmt.results import guard_rules
+from dmt.results.guard_rules import WORSE, Finding
+from dmt.results.reading import JobResult, StageResult
+from dmt.training import evidence_files
+
+__all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "of_stage", "verdict"]
+
+WITHOUT = frozenset({"baseline", "oracle"})
+"""Methods that are not compared with a Baseline: they learn from no pseudo label."""
+
+Pair = tuple[JobResult, JobResult]
+"""A job and what it is compared with."""
+
+Nets = tuple[tuple[Path, str, str], ...]
+"""Of each net its folder, the images that count, and whether it is raw or ema."""
+
+
+def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
+    """What a job is compared with: the Baseline of its seed or, where none was trained for itself, its round 0.
+
+    Args:
+        among: jobs that differ from it in nothing but method and seed.
+    """
+    baselines = [each for each in among if each.method == "baseline"]
+    if baselines:
+        return next((each for each in baselines if each.seed == job.seed and each.finished), None)
+    first = tuple(stage for stage in job.stages if stage.round == 0)
+    # with shares of the labels the first nets of a pair see fewer than a Baseline does
+    if (job.shares and len(job.lines) > 1) or not first or len(first) == len(job.stages):
+        return None
+    return replace(job, method="baseline", stages=first, results=tuple(stage.name for stage in first))
+
+
+def findings(job: JobResult, base: JobResult | None = None) -> list[Finding]:
+    """Everything known about a job now, finished or not: what was said while it trained, and what came out."""
+    found = [finding for stage in job.stages for finding in _said(job, stage)]
+    if base is not None and job.method not in WITHOUT:
+        found += _no_gain(job, base)
+    return found
+
+
+def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
+    title = METHODS[job.method].title
+    gentler = f"{_gentler(job)}, or use --method baseline"
+    if _kept_first(job, base):
+        text = f"{title} kept its first nets, which are the Baseline's: validation liked no round better"
+        yield Finding("no gain", "", text, gentler)
+        return
+    change = gain(job, base)
+    if change is None or change.low > 0:
+        return
+    if change.high < 0:
+        text = f"{title} is clearly worse than Baseline with the same labels: {guard_rules.points(change)}"
+        yield Finding("no gain", "", text, gentler)
+    else:
+        text = f"{title} cannot be told from Baseline with the same labels: {guard_rules.points(change)}"
+        yield Finding("no gain", "", text, "several --seeds, more images to measure on, more unlabeled images")
+
+
+def _gentler(job: JobResult) -> str:
+    """What makes pseudo labels do less harm; only methods that weigh them have a gamma."""
+    rate = "a lower rate_round" if any(stage.round for stage in job.stages) else "a lower rate"
+    return f"{rate} or a higher gamma" if any(map(guard_rules.weighs, job.stages)) else rate
+
+
+def _kept_first(job: JobResult, base: JobResult) -> bool:
+    """Whether --keep best chose the very nets that the job is compared with: the gain is 0 then by construction."""
+    kept = {stage.place for stage in job.kept()}
+    return job.keep == "best" and job.finished and kept <= {stage.place for stage in base.stages}
+
+
+def of_stage(job: JobResult, stage: StageResult) -> list[Finding]:
+    """What the files of a stage and of those before it tell: of its labels at once, of its nets when it is finished."""
+    nets = [] if stage.outcome is None else guard_rules.of_nets(job, stage)
+    return [*guard_rules.of_labels(job, stage), *nets]
+
+
+def _said(job: JobResult, stage: StageResult) -> list[Finding]:
+    lines = stage.journal("guard")
+    if not lines:  # not finished, or made before there was a guard
+        return of_stage(job, stage)
+    return [Finding(**finding) for finding in lines[-1]["findings"]]
+
+
+def difference(job: JobResult, base: JobResult) -> float:
+    """Points over the Baseline of the same seed: shipped net over shipped net or, with pairs, mean over mean."""
+    if len(base.lines) == 1 and len(job.lines) == 1:
+        return job.test_score("shipped") - base.test_score("shipped")
+    common = [line for line in job.lines if line in base.lines]
+    return job.test_score("raw", common) - base.test_score("raw", common)
+
+
+def gain(job: JobResult, base: JobResult) -> Interval | None:
+    """The same with a paired bootstrap interval over the images whose score counts; None without evidence."""
+    nets = _nets(job, base)
+    return None if nets is None else evidence.difference(*nets)
+
+
+def _chosen(job: JobResult, base: JobResult) -> tuple[Nets, Nets] | None:
+    """The nets to be compared: after, before."""
+    if not (job.finished and base.finished):
+        return None
+    if len(base.lines) == 1 and len(job.lines) == 1:
+        chosen = [[each.shipped()] for each in (job, base)]
+    else:
+        common = set(job.lines) & set(base.lines)
+        chosen = [[(stage, "raw") for stage in each.kept() if stage.line in common] for each in (job, base)]
+    after, before = (tuple((stage.path, stage.shown, copy) for stage, copy in nets) for nets in chosen)
+    return after, before
+
+
+def _nets(job: JobResult, base: JobResult) -> tuple[list[Evidence], list[Evidence]] | None:
+    """What they said of the same images; None if that is not known of all."""
+    chosen = _chosen(job, base)
+    return None if chosen is None else _read(*chosen)
+
+
+def _read(after: Nets, before: Nets) -> tuple[list[Evidence], list[Evidence]] | None:
+    there = [found for net in (*after, *before) if (found := evidence_files.read(*net)) is not None]
+    if len(there) < len(after) + len(before) or len({each.images for each in there}) != 1:
+        return None
+    if np.isnan(there[0].score()):  # no image has truth
+        return None
+    return there[: len(after)], there[len(after) :]
+
+
+def verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
+    """A sentence on one method over seeds: its gain over Baseline, its best round, the classes that got worse."""
+    title = METHODS[jobs[0].method].title
+    finished = [job for job in jobs if job.finished]
+    if not finished:
+        return f"{title} is not finished"
+    before = {base.seed: base for base in bases if base.finished}
+    pairs = [(job, before[job.seed]) for job in finished if job.seed in before]
+    if not pairs:
+        return f"{title} has no Baseline to be compared with; fit without --no-baseline adds it"
+    if any(math.isnan(difference(*pair)) for pair in pairs):
+        return f"{title} cannot be compared with Baseline: there is no truth to measure them by"
+    first = sum(_kept_first(*pair) for pair in pairs)
+    if first == len(pairs):
+        return f"{title} kept its first nets, which are the Baseline's: validation liked no round better"
+    parts = [f"{title} {_gained(pairs)}", *_best_round([job for job, _ in pairs]), *_worse_classes(pairs)]
+    if first:
+        parts.append(f"{first} of {len(pairs)} seeds kept their first nets, which are the Baseline's")
+    if pairs[0][0].shipped()[0].shown == "validation":
+        parts.append("measured on the validation images, which also chose the net")
+    return "; ".join(parts)
+
+
+def _gained(pairs: Sequence[Pair]) -> str:
+    gains = [difference(*pair) for pair in pairs]
+    nets = [found for found in (_nets(*pair) for pair in pairs) if found is not None]
+    mean, seeds = statistics.fmean(gains), len(pairs)
+    size = f"{abs(mean):.1f}" + (f" ± {statistics.stdev(gains):.1f}" if seeds > 1 else "")
+    over = f"{size} points below" if round(mean, 1) < 0 else f"+{size} points over"
+    text = f"{over} Baseline with the same labels" + (f" ({seeds} seeds)" if seeds > 1 else "")
+    if len(nets) < seeds:
+        return text
+    change = evidence.over_seeds(gains, np.stack([evidence.spread(after, before) for after, before in nets]))
+    if seeds == 1:
+        where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped()[0].shown} images"
+        low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
+        text += f" ({low} to {high} in 90 % of draws of the {where})"
+    return text if change.clear else f"{text}; this cannot be told from chance"
+
+
+def _best_round(jobs: Sequence[JobResult]) -> Iterable[str]:
+    """The round that --keep best would choose; of several seeds or lines, the one most of them would."""
+    stages = [stage for job in jobs for stage in job.stages]
+    if not any(stage.round for stage in stages) or any(stage.score("validation", "raw") is None for stage in stages):
+        return
+    chosen = Counter(job.best(line).round for job in jobs for line in job.lines)
+    best, times = max(chosen.items(), key=lambda each: (each[1], each[0]))
+    if len(chosen) == 1:
+        yield f"round {best} was best by validation" if best else "no round beat the first nets by validation"
+    else:
+        name = f"round {best} was" if best else "the first nets were"
+        yield f"{name} best by validation in {times} of {chosen.total()} cases"
+
+
+def class_changes(pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray] | None:
+    """(C,) points that each class gained, and (C,) whether that is clear; None without evidence of every net."""
+    chosen = [found for pair in pairs if (found := _chosen(*pair)) is not None]
+    if not chosen or len(chosen) < len(pairs):
+        return None
+    after, before = (tuple(net for sides in chosen for net in sides[side]) for side in (0, 1))
+    return _class_changes(after, before)
+
+
+@functools.lru_cache(maxsize=16)
+def _class_changes(after: Nets, before: Nets) -> tuple[np.ndarray, np.ndarray] | None:
+    """Kept, since verdict and table both ask; the files of finished nets do not change."""
+    nets = _read(after, before)
+    return None if nets is None else evidence.class_changes(*nets)
+
+
+def _worse_classes(pairs: Sequence[Pair]) -> Iterable[str]:
+    """Classes that lost clearly, and enough to matter."""
+    found = class_changes(pairs)
+    if found is None:
+        return
+    change, clear = found
+    worse = np.flatnonzero(clear & (change <= -WORSE)).tolist()
+    if worse:
+        yield f"{guard_rules.names(pairs[0][0], worse)} got worse"

@@ -1,0 +1,282 @@
+"""The rules of the guard: each looks at one stage of a job, and says what is wrong and what to try.
+
+A rule stays silent unless it has a reason. The thresholds below leave healthy runs on digits in peace; on scenes they
+may name the rarest class, which some early rounds indeed never label.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dmt import presets
+from dmt.core import evidence
+from dmt.data.folders.photo_files import shown
+from dmt.results.reading import JobResult, StageResult
+
+WORSE = 1.0
+"""Points that a round must lose to be told of: less would be clear only on very many images, and matters little."""
+
+FRESH_WORSE = 10.0
+"""The same for a fresh net that sees some of the pseudo labels only: it often starts lower (by 8 points on digits
+with a fifth of them) and the rounds after it catch up."""
+
+VANISHED = 0.05
+"""Of the pseudo labels that a class would have by its share of the labels; healthy runs have a fifth or more."""
+
+ENOUGH = 5
+"""Sites that must be expected, or wrong, before their absence means anything: chance alone misses 5 in 1 of 150."""
+
+CURRICULUM_ENDS = 0.8
+"""Fraction from which on a class must be among the kept labels. Before, the hardest class may wait its turn."""
+
+ALIKE = 0.1
+"""Disagreements of student and teacher for each error of the worse one; 0.25 to 1 in healthy runs."""
+
+AGREE = 0.995
+"""The same where no image has truth: the share of pseudo labels that the student agrees with at the end."""
+
+COLLAPSED = 0.95
+"""Share of sites in one class from which on a net is suspected of knowing no other."""
+
+NEARLY_GONE = 0.1
+"""And it is so if the others have less than this part of their due: pixels may well be 95 % background."""
+
+UNSURE = 6.0
+"""Points to either side that a validation score may be off: more than most rounds gain, and more than the paper's 200
+images leave open at worst."""
+
+NAMED = 4
+"""Classes that are named one by one."""
+
+FEW = 30
+"""Validation images below which even a perfect score says little: only that there are too few is said then."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong with a run.
+
+    Attributes:
+        kind: "worse", "vanished", "alike", "collapsed", "unsure" or "no gain".
+        where: the stage, "A3"; empty if it is about the whole job.
+        text: what is wrong.
+        remedy: what to try.
+        about: which classes, by their names, if it is about some.
+    """
+
+    kind: str
+    where: str
+    text: str
+    remedy: str
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}; try {self.remedy}"
+
+
+def of_labels(job: JobResult, stage: StageResult) -> Iterator[Finding]:
+    """About the pseudo labels a stage learns from; known before it trains."""
+    if stage.labels is None:
+        return
+    due = _shares(job, stage)
+    counts = np.array(stage.labels["coverage"]["predicted"], dtype=float)
+    if due is None or len(due) != len(counts):
+        return
+    top = _collapse(counts, due)
+    if top is not None:
+        share = counts[top] / counts.sum()
+        text = f"{share:.0%} of the pseudo labels are {names(job, [top])}, and {due[top]:.0%} of the labels"
+        remedy = f"{_slower(stage)}, or {_balanced(stage)}more labels of the others"
+        yield Finding("collapsed", stage.name, text, remedy, names(job, [top]))
+        return
+    earlier = _before(job, stage)
+    known = _vanished(job, earlier, due) if earlier is not None and earlier.labels else set()
+    gone = sorted(_vanished(job, stage, due) - known)
+    if gone:
+        yield _hardly_any(job, stage, gone, due)
+
+
+def _hardly_any(job: JobResult, stage: StageResult, gone: list[int], due: np.ndarray) -> Finding:
+    assert stage.labels is not None
+    kept = sum(stage.labels["coverage"]["kept"][label] for label in gone)
+    expected = due[gone].sum() * stage.labels["kept"]
+    has, its = ("has", "its") if len(gone) == 1 else ("have", "their")
+    text = (
+        f"{names(job, gone)} {has} hardly any pseudo labels: {kept:,} {'is' if kept == 1 else 'are'} kept, and "
+        f"{expected:,.0f} would be {its} share as among the labels"
+    )
+    which = names(job, gone) if len(gone) <= NAMED else "these classes"
+    about = ", ".join(names(job, [label]) for label in gone)
+    return Finding("vanished", stage.name, text, f"{_balanced(stage)}more labels of {which}", about)
+
+
+def of_nets(job: JobResult, stage: StageResult) -> Iterator[Finding]:
+    """About the nets of a finished stage."""
+    collapsed = list(_collapsed(job, stage))
+    yield from collapsed
+    yield from _worse(job, stage)
+    if not collapsed:  # nets that know one class are alike, but that is not what is wrong with them
+        yield from _alike(job, stage)
+    yield from _unsure(job, stage)
+
+
+def _collapsed(job: JobResult, stage: StageResult) -> Iterator[Finding]:
+    found = stage.evidence("validation", "raw")
+    if stage.outcome is None or found is None or found.images < FEW:
+        return
+    confusion = found.matrix()
+    truth = confusion.sum(1) / max(confusion.sum(), 1.0)
+    top = _collapse(confusion.sum(0), truth)
+    if top is not None:
+        share = confusion.sum(0)[top] / confusion.sum()
+        text = f"the net calls {share:.0%} of what validation shows {names(job, [top])}, and {truth[top]:.0%} are"
+        yield Finding("collapsed", stage.name, text, _trained(stage), names(job, [top]))
+
+
+def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
+    earlier = _before(job, stage)
+    if earlier is None:
+        return
+    after, before = (each.evidence("validation", "raw") for each in (stage, earlier))
+    if after is None or before is None or after.images != before.images or after.images < FEW:
+        return
+    labels = stage.outline.get("labels") or {}
+    fresh = stage.outline.get("start") is None and labels.get("fraction", 1.0) < 1.0
+    change = evidence.difference([after], [before])
+    if change.high < -(FRESH_WORSE if fresh else 0.0) and change.value <= -WORSE:
+        text = f"validation got clearly worse than after {earlier.name}: {points(change)}"
+        yield Finding("worse", stage.name, text, f"{_slower(stage)}, or --keep best")
+
+
+def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
+    """DMT alone needs nets that differ; a net that learns from its earlier self is meant to be alike."""
+    labels = stage.outline.get("labels") or {}
+    if not weighs(stage) or not labels or labels["by"] == stage.outline.get("start"):
+        return
+    teacher = next(each for each in job.stages if each.name == labels["by"])
+    told = (*_collapsed(job, teacher), *of_labels(job, stage))
+    if any(finding.kind == "collapsed" for finding in told):  # that is what is wrong, and it was said
+        return
+    text = _agreement(stage, teacher, labels)
+    if text is not None:
+        pair = len(job.lines) > 1
+        ways = "two different nets or starts (--set net_b=…), or --set share=0.8" if pair else "fewer rounds"
+        yield Finding("alike", stage.name, f"{text}: DMT is then plain self-training", ways)
+
+
+def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, object]) -> str | None:
+    """How alike student and teacher are, if they are too much so."""
+    mine, theirs = stage.evidence("validation", "raw"), teacher.evidence("validation", str(labels["copy"]))
+    if mine is None or theirs is None or mine.images != theirs.images:
+        agree = [line["agree"] for line in stage.journal("interval") if "agree" in line]
+        late = agree[-max(1, len(agree) // 4) :]
+        # the surest labels are those that everyone agrees with: judged by all of them only
+        if not late or labels["fraction"] != 1.0 or float(np.mean(late)) < AGREE:
+            return None
+        return f"the net agrees with {float(np.mean(late)):.1%} of what {teacher.name} labeled"
+    wrong = max(int(each.count[each.truth != each.said].sum()) for each in (mine, theirs))
+    sites, apart = int(mine.count.sum()), evidence.apart(mine, theirs)
+    if wrong < ENOUGH or apart * sites >= ALIKE * wrong:
+        return None
+    share = f"{apart:.1%} of validation, of which {wrong / sites:.1%} are wrong"
+    return f"the net hardly differs from its teacher {teacher.name}: on {share}"
+
+
+def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
+    """Said once, of the first net."""
+    if stage is not job.stages[0] or stage.outcome is None or job.method == "oracle":
+        return  # the Oracle was trained on the validation images too
+    more = "more images in val/" if job.data in presets.OWN else "a higher --set validation=…"
+    if "validation" not in stage.outcome["scores"]:
+        text = "without validation images nothing tells whether a round helps, and the last net is used"
+        yield Finding("unsure", stage.name, text, more)
+        return
+    found = stage.evidence("validation", "raw")
+    if found is None or np.isnan(found.score()):
+        return
+    drawn = evidence.interval(found.score(), evidence.spread([found], []))
+    margin = (drawn.high - drawn.low) / 2
+    if margin > UNSURE or found.images < FEW:
+        text = f"{found.images} validation images are too few to tell whether a round helps"
+        text += f": a score of {drawn.value:.1f} may be off by {margin:.1f} points" if margin else ""
+        yield Finding("unsure", stage.name, text, more)
+
+
+def points(change: evidence.Interval) -> str:
+    """A difference in words."""
+    return f"{signed(change.value)} points ({signed(change.low)} to {signed(change.high)})"
+
+
+def signed(value: float) -> str:
+    """With its sign and one decimal."""
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def weighs(stage: StageResult) -> bool:
+    """Whether the stage weighs its pseudo labels, and so has a gamma."""
+    return bool(stage.outline.get("objective", {}).get("weighting", "uniform") != "uniform")
+
+
+def _before(job: JobResult, stage: StageResult) -> StageResult | None:
+    """The round before in its line."""
+    return next((each for each in job.stages if (each.line, each.round) == (stage.line, stage.round - 1)), None)
+
+
+def _shares(job: JobResult, stage: StageResult) -> np.ndarray | None:
+    """(C,) of each class among the labels; of older runs, among the validation images."""
+    counts: Sequence[float] | None = (stage.labels or {}).get("labeled")
+    if counts is None:
+        scores = (job.stages[0].outcome or {"scores": {}})["scores"].get("validation", {}).get("raw", {})
+        counts = np.array(scores["confusion"]).sum(1).tolist() if "confusion" in scores else None
+    return None if counts is None or not sum(counts) else np.array(counts, dtype=float) / sum(counts)
+
+
+def _vanished(job: JobResult, stage: StageResult, due: np.ndarray) -> set[int]:
+    """Classes that are hardly predicted, or hardly kept once the curriculum is over."""
+    assert stage.labels is not None
+    fraction = (stage.outline.get("labels") or {}).get("fraction", 1.0)
+    late = fraction >= CURRICULUM_ENDS or stage.name in job.results
+    gone: set[int] = set()
+    for counts in stage.labels["coverage"]["predicted"], stage.labels["coverage"]["kept"] if late else None:
+        if counts is not None:
+            expected = due * sum(counts)
+            gone |= set(np.flatnonzero((np.array(counts) < VANISHED * expected) & (expected >= ENOUGH)).tolist())
+    return gone
+
+
+def _collapse(counts: np.ndarray, due: np.ndarray) -> int | None:
+    """The class that has nearly all sites though others are due."""
+    if not counts.sum():
+        return None
+    top = int(counts.argmax())
+    rest = 1.0 - counts[top] / counts.sum()
+    return top if rest < 1.0 - COLLAPSED and rest < NEARLY_GONE * (1.0 - due[top]) else None
+
+
+def names(job: JobResult, labels: Sequence[int]) -> str:
+    """'class bird', 'classes bird, cat and dog', or how many there are."""
+    if len(labels) > NAMED:
+        return f"{len(labels)} of the {len(job.classes)} classes" if job.classes else f"{len(labels)} classes"
+    *most, last = [shown(job.classes[label]) if label < len(job.classes) else str(label) for label in labels]
+    return f"classes {', '.join(most)} and {last}" if most else f"class {last}"
+
+
+def _slower(stage: StageResult) -> str:
+    """Half the learning rate, by the option of the stage."""
+    rate = stage.outline.get("schedule", {}).get("rate")
+    key = "rate_round" if stage.round else "rate"
+    return f"a lower {key}" if rate is None else f"--set {key}={rate / 2:g}"
+
+
+def _trained(stage: StageResult) -> str:
+    """A first net that knows one class has mostly not learned long enough; a later one has mostly learned too fast."""
+    if stage.round:
+        return _slower(stage)
+    epochs = stage.outline.get("schedule", {}).get("epochs")
+    longer = "more epochs" if epochs is None else f"--set epochs={2 * epochs}"
+    return f"{longer}, or {_slower(stage)}"
+
+
+def _balanced(stage: StageResult) -> str:
+    return "" if (stage.outline.get("labels") or {}).get("per_class") else "--set per_class=true or "

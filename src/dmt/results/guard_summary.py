@@ -1,0 +1,69 @@
+"""What the guard says of several jobs: what they have in common once, what comes back round after round in one line."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from dmt.methods.catalogue import METHODS
+from dmt.results import guard
+from dmt.results.guard import Finding
+from dmt.results.reading import JobResult
+
+
+@dataclass
+class _Group:
+    """Findings that differ in their numbers only, by where they were made."""
+
+    title: str
+    first: Finding
+    stages: list[str] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
+
+    def add(self, finding: Finding, seed: int) -> None:
+        self.stages.append(finding.where)
+        self.seeds.append(seed)
+
+    def told(self) -> tuple[str, Finding]:
+        stages = _ranges(self.stages)
+        seeds = sorted(set(self.seeds))
+        where = f"{self.title} {stages}".rstrip() + f", seed{'s' if len(seeds) > 1 else ''} {_numbers(seeds)}"
+        if len(self.stages) == 1:
+            return where, self.first
+        parts = [self.first.where, f"seed {self.seeds[0]}" if len(seeds) > 1 else ""]
+        return where, replace(self.first, text=f"first in {' of '.join(filter(None, parts))}: {self.first.text}")
+
+
+def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
+    """(where, finding) of jobs that differ in nothing but method and seed.
+
+    Of several seeds the verdict says whether they gain: a single one may well be unlucky, and is not told of.
+    """
+    groups: dict[tuple[str, ...], _Group] = {}
+    known: set[tuple[str, str]] = set()
+    for job in jobs:
+        alone = sum(each.method == job.method for each in jobs) == 1
+        title = METHODS[job.method].title
+        places = {stage.name: stage.place for stage in job.stages}
+        for finding in guard.findings(job, guard.base(job, jobs) if alone else None):
+            said = (places.get(finding.where, f"{title} {job.stages[-1].place}"), finding.text)
+            if said not in known:  # methods share stages
+                known.add(said)
+                key = (title, finding.kind, finding.about, finding.remedy)
+                groups.setdefault(key, _Group(title, finding)).add(finding, job.seed)
+    return [group.told() for group in groups.values()]
+
+
+def _ranges(stages: Iterable[str]) -> str:
+    """'A1–A3, B2' of the names of stages."""
+    there = sorted({(name[0], int(name[1:])) for name in stages if name})
+    lines = itertools.groupby(there, key=lambda each: each[0])
+    return ", ".join(_numbers([number for _, number in numbers], line) for line, numbers in lines)
+
+
+def _numbers(values: Sequence[int], line: str = "") -> str:
+    """'1–3, 5' of sorted numbers."""
+    runs = itertools.groupby(enumerate(values), key=lambda each: each[1] - each[0])
+    parts = []
+    for run in ([f"{line}{value}" for _, value in run] for _, run in runs):
+        parts += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else run
+    return ", ".join(parts)

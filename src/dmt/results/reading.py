@@ -1,0 +1,230 @@
+"""What came out of each stage and each method, read from the files of a run alone."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dmt import config as configuration
+from dmt import presets
+from dmt.config import Config
+from dmt.core.evidence import Evidence
+from dmt.errors import ConfigError, RunError
+from dmt.runs import starting
+from dmt.runs.folder import Folder, Job, plain
+from dmt.tasks import opening
+from dmt.training import evidence_files
+from dmt.training.journal import Journal
+
+FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of own images: the folder says them
+
+
+def configuration_of(folder: Folder) -> Config:
+    """The configuration a run was made with."""
+    manifest = folder.manifest()
+    return configuration.override(presets.get(manifest["data"]).config, manifest["config"])
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """A stage and what its journal says; ``outcome`` is None until it is finished.
+
+    Attributes:
+        name, round: as in the plan.
+        place: its folder's name.
+        labels: the journal's line about pseudo labels, if the stage has any.
+        outcome: scores, audit and cost.
+        path: its folder.
+        outline: the stage as the manifest describes it: start, labels, objective, schedule.
+    """
+
+    name: str
+    round: int
+    place: str
+    labels: dict[str, Any] | None
+    outcome: dict[str, Any] | None
+    path: Path = Path()
+    outline: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def line(self) -> str:
+        """A or B."""
+        return self.name[0]
+
+    def score(self, split: str, copy: str) -> float | None:
+        """Accuracy of images, mean IoU of pixels; None for what was not measured."""
+        scores = {} if self.outcome is None else self.outcome["scores"].get(split, {})
+        return headline(scores[copy]) if copy in scores else None
+
+    def evidence(self, split: str, copy: str) -> Evidence | None:
+        """What a net said of every image; None where it was not kept."""
+        return evidence_files.read(self.path, split, copy)
+
+    def journal(self, kind: str) -> list[dict[str, Any]]:
+        """Lines of one kind, in order, as they were when first asked for."""
+        return [line for line in self._lines if line["kind"] == kind]
+
+    @cached_property
+    def _lines(self) -> list[dict[str, Any]]:
+        return list(Journal(self.path / "journal.jsonl").read())
+
+    @property
+    def shown(self) -> str:
+        """The images whose score counts: test or, where there are none, validation."""
+        scores = {} if self.outcome is None else self.outcome["scores"]
+        return "validation" if "test" not in scores and "validation" in scores else "test"
+
+    @property
+    def copies(self) -> list[str]:
+        """Which nets the stage kept: raw and maybe ema. Without any score, raw is all that is known."""
+        if self.outcome is None:
+            return []
+        return list(self.outcome["scores"].get(self.shown, ["raw"]))
+
+    def audited(self, key: str) -> float | None:
+        audit = None if self.outcome is None else self.outcome["audit"]
+        value = None if audit is None else audit.get(key)
+        return None if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """One method with one seed.
+
+    Attributes:
+        data: the preset's name.
+        changes: options that differ from the preset, as ``key=value``; results under different options do not mix.
+        results: names of the last stage of each line.
+        origin: what the nets started from and, of own images, which they were; different origins do not mix either.
+        keep: which round's nets are used: the "last", or the "best" by validation.
+        classes: their names.
+        shares: whether each first net of a pair sees some of the labels only.
+    """
+
+    data: str
+    method: str
+    seed: int
+    stages: tuple[StageResult, ...]
+    results: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    origin: str = ""
+    keep: str = "last"
+    classes: tuple[str, ...] = ()
+    shares: bool = False
+
+    @property
+    def finished(self) -> bool:
+        return all(stage.outcome is not None for stage in self.stages)
+
+    def kept(self) -> list[StageResult]:
+        """The stage of each finished line whose nets are used: its last or, with keep=best, the one validation likes.
+
+        Of equals, as without any validation, the last.
+        """
+        last = [stage for stage in self.stages if stage.name in self.results and stage.outcome is not None]
+        return [self.best(stage.line) for stage in last] if self.keep == "best" else last
+
+    def best(self, line: str) -> StageResult:
+        """The stage of a line that validation likes best, of equals the last.
+
+        By accuracy or mean IoU first: rounds are not trained alike, and some are merely surer of themselves.
+        """
+
+        def liked(stage: StageResult) -> tuple[float, float]:
+            scores = [(stage.score("validation", copy), preference(stage, copy)) for copy in stage.copies]
+            return max((-math.inf if score is None else score, fine) for score, fine in scores)
+
+        return max((stage for stage in reversed(self.stages) if stage.line == line and stage.outcome), key=liked)
+
+    def shipped(self) -> tuple[StageResult, str]:
+        """The net to use: of the kept stage of each line, raw or EMA, the one validation prefers; of equals the raw."""
+        kept = self.kept()
+        if not kept:
+            raise RunError(f"{self.method} with seed {self.seed} is not finished; repeat the fit command to finish it")
+        candidates = [(stage, copy) for stage in kept for copy in stage.copies]
+        return max(candidates, key=lambda each: preference(*each))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its lines of nets, ("A",) or ("A", "B")."""
+        return tuple(name[0] for name in self.results)
+
+    def test_score(self, copy: str, lines: Sequence[str] = ("A", "B")) -> float:
+        """Test score of the kept stage; of two lines, their mean. ``copy``: raw, ema, or shipped.
+
+        Where there are no test images, it is the score of the validation images.
+        """
+        if copy == "shipped":
+            stage, chosen = self.shipped()
+            return _number(stage.score(stage.shown, chosen))
+        kept = [stage for stage in self.kept() if stage.line in lines]
+        return statistics.fmean(_number(stage.score(stage.shown, copy)) for stage in kept) if kept else math.nan
+
+
+def read(folder: Folder) -> list[JobResult]:
+    """All jobs of a run, finished or not."""
+    manifest = folder.manifest()
+    return [of_job(folder, manifest, job) for job in folder.jobs()]
+
+
+def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
+    """One of them."""
+    changes = _changes(manifest["data"], manifest["config"])
+    starts = {line: start["digest"] for line, start in manifest.get("starts", starting.RANDOM).items()}
+    preset = presets.PRESETS.get(manifest["data"])
+    if preset is not None and preset.start != "random" and "random" in starts.values():
+        changes = (*changes, "start=random")  # the paper's rows start from published parameters
+    origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
+    stages = tuple(_stage(folder, outline) for outline in job.stages)
+    result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
+    shares = manifest["config"].get("share") is not None
+    return replace(result, keep=job.keep, classes=_classes(manifest), shares=shares)
+
+
+def _stage(folder: Folder, outline: dict[str, Any]) -> StageResult:
+    path = folder.stage(outline["place"])
+    lines = list(Journal(path / "journal.jsonl").read())
+    labels = next((line for line in lines if line["kind"] == "labels"), None)
+    outcome = next((line for line in lines if line["kind"] == "round"), None)
+    return StageResult(outline["name"], outline["round"], outline["place"], labels, outcome, path, outline)
+
+
+def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """Options that differ from those of the preset, or all of them if it is not known here."""
+    known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
+    told = FROM_FOLDER if data in presets.OWN else frozenset()
+    changed = {key: value for key, value in options.items() if key not in known or known[key] != value}
+    return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
+
+
+def _classes(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """Their names, if the data and its options are known here."""
+    try:
+        options = configuration.override(presets.get(manifest["data"]).config, manifest["config"]).data
+    except ConfigError:
+        return ()
+    return opening.classes(options)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def preference(stage: StageResult, copy: str) -> float:
+    """How much the validation images like a net.
+
+    Pixels by mean IoU; images by fine-grained accuracy, since 200 of them leave many ties otherwise.
+    """
+    assert stage.outcome is not None
+    scores = stage.outcome["scores"].get("validation", {}).get(copy, {})
+    value = scores.get("mean_iou", scores.get("fine_grained"))
+    return float("-inf") if value is None else float(value)  # without a single label there is nothing to like
+
+
+def headline(score: dict[str, Any]) -> float | None:
+    """The number a score is known by: mean IoU of pixels, accuracy of images; None if no site had truth."""
+    value = score.get("mean_iou", score["accuracy"])
+    return None if value is None else float(value)

@@ -1,0 +1,186 @@
+"""What came out of runs as tables of text, read from their files alone."""
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dmt import presets
+from dmt.methods.catalogue import METHODS
+from dmt.results import guard, guard_summary, reading, tables
+from dmt.results.reading import JobResult, StageResult, headline, preference
+from dmt.runs.folder import Folder
+
+__all__ = ["JobResult", "Report", "StageResult", "headline", "preference"]
+
+SHOWN = 5
+"""Lines of the guard in a text; the page holds all."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Numbers per stage and seed of one or more runs. ``print`` it for tables."""
+
+    jobs: tuple[JobResult, ...]
+
+    @classmethod
+    def read(cls, paths: Iterable[str | Path]) -> "Report":
+        """From run folders; nothing is computed again. What two folders share counts once."""
+        unique: dict[tuple[object, ...], JobResult] = {}
+        for job in (job for path in paths for job in reading.read(Folder(Path(path)))):
+            key = (job.data, job.changes, job.origin, job.method, job.stages[-1].place)
+            if key not in unique or job.finished:  # of two copies of a run, the one that got further
+                unique[key] = job
+        return cls(tuple(unique.values()))
+
+    def __str__(self) -> str:
+        if not self.jobs:
+            return "no method has started yet"
+        longer = [jobs for jobs in self._groups() if any(stage.round for job in jobs for stage in job.stages)]
+        titles = [f"{METHODS[jobs[0].method].title} on {self._name(jobs[0])}" for jobs in longer]
+        return "\n".join([self.summary(), *map(_rounds, titles, longer), *self.verdicts(), *self.warnings()])
+
+    def verdicts(self) -> list[str]:
+        """A sentence on each method that learns from pseudo labels: is it better than its Baseline?"""
+        groups = [jobs for jobs in self._groups() if jobs[0].method not in guard.WITHOUT]
+        several = len({self._name(jobs[0]) for jobs in groups}) > 1
+        names = [f"{self._name(jobs[0])}: " if several else "" for jobs in groups]
+        return [name + self._verdict(jobs) for name, jobs in zip(names, groups, strict=True)]
+
+    def _verdict(self, jobs: Sequence[JobResult]) -> str:
+        kin, bases = self._like(jobs[0]), self._bases(jobs)
+        first = bases and any(job.finished for job in jobs) and all(job.method != "baseline" for job in kin)
+        return guard.verdict(jobs, bases) + ("; Baseline is round 0 of the same run" if first else "")
+
+    def warnings(self) -> list[str]:
+        """What the guard found, one line each; what methods or rounds have in common is said once."""
+        found = [line for jobs in self._kin().values() for line in guard_summary.told(jobs)]
+        lines = [f"guard: {where}: {finding}" for where, finding in found]
+        more = len(lines) - SHOWN
+        rest = [f"guard: {more} more; dmt report RUN --out report.html shows all"] if more > 0 else []
+        return [*lines[:SHOWN], *rest]
+
+    def summary(self) -> str:
+        """One row per data set, options and method: test scores as mean ± spread over seeds."""
+        pairs = any(len(job.lines) > 1 for job in self.jobs)
+        lines = ["A", "B"] if pairs else []
+        title = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
+        scored = [*lines, "mean of both" if pairs else "raw", "EMA", "shipped"]
+        table = tables.table(title, "data", "method", "seeds", *scored, "gain", "paper")
+        for jobs in self._groups():
+            method = jobs[0].method
+            complete = [job for job in jobs if job.finished]
+            seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
+            scores = [tables.spread([job.test_score("raw", line) for job in complete]) for line in lines]
+            scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
+            gain = _gain(complete, self._bases(complete))
+            table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, _published(jobs[0]))
+        how = ", for a pair mean over mean" if pairs else ""
+        note = (
+            f"shipped: of the {self._kept()} nets, the one that the validation images prefer; gain: over Baseline with "
+            f"the same seeds{how},\nof one seed with its range in 90 % of draws of the images."
+        )
+        if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
+            note += (
+                "\nWithout test images the scores are those of the validation images, which also chose the shipped net."
+            )
+        return f"{tables.text(table)}{note}\n{self._legend()}"
+
+    def _kept(self) -> str:
+        ways = {"last": "last", "best": "best round's"}
+        return " or ".join(dict.fromkeys(ways[job.keep] for job in self.jobs))
+
+    def _groups(self) -> list[list[JobResult]]:
+        """Jobs that differ in nothing but the seed; a Baseline before what is compared with it."""
+        groups = []
+        for kin in self._kin().values():
+            methods: dict[str, list[JobResult]] = {}
+            for job in kin:
+                methods.setdefault(job.method, []).append(job)
+            groups += [jobs for _, jobs in sorted(methods.items(), key=lambda each: each[0] != "baseline")]
+        return groups
+
+    def _kin(self) -> dict[tuple[object, ...], list[JobResult]]:
+        """Jobs that differ in nothing but method and seed."""
+        kin: dict[tuple[object, ...], list[JobResult]] = {}
+        for job in self.jobs:
+            kin.setdefault((job.data, job.changes, job.origin), []).append(job)
+        return kin
+
+    def _bases(self, jobs: Sequence[JobResult]) -> list[JobResult]:
+        """What these are compared with, as far as it is there."""
+        return [base for job in jobs if (base := guard.base(job, self._like(job))) is not None]
+
+    def _like(self, job: JobResult) -> list[JobResult]:
+        return self._kin()[job.data, job.changes, job.origin]
+
+    def _variants(self) -> list[tuple[str, ...]]:
+        """Sets of changed options, in the order they appear."""
+        return [changes for changes in dict.fromkeys(job.changes for job in self.jobs) if changes]
+
+    def _name(self, job: JobResult) -> str:
+        return f"{job.data} [{self._variants().index(job.changes) + 1}]" if job.changes else job.data
+
+    def _legend(self) -> str:
+        lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(self._variants(), start=1)]
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _published(job: JobResult) -> str:
+    """The paper's number, beside its own row only: under changed options it would compare different things."""
+    paper = presets.PRESETS[job.data].paper if job.data in presets.PRESETS and not job.changes else {}
+    return f"{paper[job.method]:.2f}" if job.method in paper else "–"
+
+
+def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
+    """Over the Baseline of the same seed: shipped net over shipped net or, with pairs, line by line in the mean."""
+    before = {job.seed: job for job in base if job.finished}
+    pairs = [(job, before[job.seed]) for job in jobs if job.seed in before]
+    if not pairs or jobs[0].method == "baseline":
+        return "–"
+    gains = [guard.difference(*pair) for pair in pairs]
+    interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; of several seeds their spread is told
+    told = "" if interval is None else f" ({interval.low:+.2f} to {interval.high:+.2f})"
+    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) + told
+
+
+def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
+    """Score, coverage and pseudo-label error round by round, averaged over seeds."""
+    title = f"{title}, by stage (mean over seeds)"
+    table = tables.table(title, "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted",
+                   "weight right", "weight wrong")  # fmt: skip
+    names = list(dict.fromkeys(stage.name for job in jobs for stage in job.stages))
+    for name in names:
+        stages = [stage for job in jobs for stage in job.stages if stage.name == name and stage.outcome is not None]
+
+        def mean(of: Callable[[StageResult], float | None], form: str, stages: list[StageResult] = stages) -> str:
+            values = [value for value in map(of, stages) if value is not None]
+            return format(statistics.fmean(values), form) if values else "–"
+
+        table.add_row(
+            name,
+            mean(lambda stage: stage.score(stage.shown, "raw"), ".2f"),
+            mean(lambda stage: stage.score(stage.shown, "ema"), ".2f"),
+            mean(_kept, ".0%"),
+            mean(_least_kept, ".0%"),
+            mean(lambda stage: stage.audited("error_kept"), ".2f"),
+            mean(lambda stage: stage.audited("error_kept_weighted"), ".2f"),
+            mean(lambda stage: stage.audited("weight_right"), ".3f"),
+            mean(lambda stage: stage.audited("weight_wrong"), ".3f"),
+        )
+    return tables.text(table)
+
+
+def _kept(stage: StageResult) -> float | None:
+    return None if stage.labels is None else stage.labels["kept"] / max(stage.labels["of"], 1)
+
+
+def _least_kept(stage: StageResult) -> float | None:
+    """Coverage of the class that fared worst: a class that vanishes from the pseudo labels shows here."""
+    if stage.labels is None:
+        return None
+    coverage = stage.labels["coverage"]
+    return min(
+        kept / predicted if predicted else 0.0
+        for kept, predicted in zip(coverage["kept"], coverage["predicted"], strict=True)
+    )

@@ -1,0 +1,1 @@
+"""One run's folder and what goes with it: manifest, identity of stages, starts, stopping, progress, environment."""

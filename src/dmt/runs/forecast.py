@@ -1,0 +1,94 @@
+"""What a plan will take: its stages as a table, with times from a few steps on made-up images. Keeps nothing."""
+
+import time
+from collections.abc import Sequence
+
+import torch
+from rich.table import Table
+
+from dmt.core.execution import Execution
+from dmt.core.schedule import Schedule
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.models.build import NetSpec
+from dmt.objectives.truth import Supervised
+from dmt.runs import progress
+from dmt.training.trainer import Trainer
+from dmt.types import Batch, Sizes
+
+
+class _MadeUp:
+    """The same random images in every step."""
+
+    def __init__(self, size: int, spec: NetSpec, device: torch.device) -> None:
+        self.size = size
+        sites = spec.shape[1:] if spec.pixels else ()
+        truth = torch.zeros(size, *sites, dtype=torch.int64, device=device)
+        self._batch = Batch(torch.rand(size, *spec.shape, device=device), truth)
+
+    def draw(self, step: int) -> None:
+        return None
+
+    def make(self, drawn: None) -> Batch:
+        return self._batch
+
+
+def passes_per_second(spec: NetSpec, batch: int, execution: Execution, patience: float = 2.0) -> float:
+    """Training passes (forward, backward and update) over images in a second, measured for about ``patience`` s.
+
+    On a CPU a smaller batch than the real one is timed, since there the rate hardly depends on it.
+    """
+    size = batch if execution.on_cuda else min(batch, 2 if spec.pixels else 64)
+    schedule = Schedule(epochs=1, rate=1e-6, rate_ramp="constant", labeled=size)
+    batches = _MadeUp(size, spec, execution.device)
+    with execution.active():
+        return _timed(spec, size, schedule, batches, execution, patience)
+
+
+def _timed(
+    spec: NetSpec, size: int, schedule: Schedule, batches: _MadeUp, execution: Execution, patience: float
+) -> float:
+    trainer = Trainer([build.build(spec, seed=0)], Supervised(), schedule, batches, 10**6, seed=0, execution=execution)
+    trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
+    steps, began = 0, _now(execution.device)
+    while steps < 1 or _now(execution.device) - began < patience:
+        trainer.advance(trainer.draw())
+        steps += 1
+    return steps * size / (_now(execution.device) - began)
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: float) -> tuple[Table, str]:
+    """The stages of a plan row by row, and a line about the whole.
+
+    Args:
+        sizes: how many images there are.
+        rate: training passes per second; None for no times.
+        forward: what labeling an image takes of such a pass.
+    """
+    rows = Table("stage", "start", "teacher", "fraction", "weights", "epochs", "batch", "steps", "expected time")
+    total_steps, total_seconds = 0, 0.0
+    for stage in stages:
+        steps, schedule, labels = stage.steps(sizes), stage.schedule, stage.labels
+        work = steps * schedule.batch * stage.objective.passes + (forward * sizes.unlabeled if labels else 0.0)
+        seconds = 0.0 if rate is None else work / rate
+        total_steps, total_seconds = total_steps + steps, total_seconds + seconds
+        rows.add_row(
+            stage.name,
+            stage.start or "fresh",
+            "labels" if labels is None else f"labels, {labels.by}",
+            "–" if labels is None else f"{labels.fraction:g}",
+            getattr(stage.objective, "weighting", "–"),
+            f"{schedule.epochs:,}",
+            f"{schedule.pseudo} + {schedule.labeled}" if schedule.pseudo else f"{schedule.labeled}",
+            f"{steps:,}",
+            "–" if rate is None else progress.duration(seconds),
+        )
+    when = "" if rate is None else f", about {progress.duration(total_seconds)} on this machine"
+    images = f"{sizes.labeled:,} labeled and {sizes.unlabeled:,} unlabeled images"
+    return rows, f"{total_steps:,} steps{when}; {images}"

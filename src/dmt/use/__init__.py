@@ -1,0 +1,1 @@
+"""Finished runs at work: score, predict, export, pack."""

@@ -1,0 +1,246 @@
+"""A run's net for use elsewhere: as ONNX, or as safetensors beside a JSON card; compared with the original first."""
+
+import hashlib
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from dmt import files
+from dmt.data.folders import photo_files
+from dmt.errors import ConfigError, RunError, unknown
+from dmt.models import build
+from dmt.models.build import NetSpec
+from dmt.results import reading
+from dmt.runs.folder import Folder
+from dmt.tasks import opening
+from dmt.types import Normalization
+from dmt.use import onnx_files, predict, scoring
+from dmt.use.predict_masks import MULTIPLE
+from dmt.use.scoring import Shipped
+from dmt.version import VERSION
+
+FORMATS = ("onnx", "safetensors")
+TOLERANCE = 1e-4
+"""The largest difference between logits a and b that is allowed, as |a − b| / max(1, |a|)."""
+
+FEW, MANY = 8, 64  # images of our own choice, and at most of the user's, that both nets see
+LARGEST = 768  # of larger images a corner of so many pixels a side is compared
+EMBEDDED = ("digits",)  # data that needs no folder; of pixels the run itself holds samples
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and for people how it compares with the original."""
+
+    paths: tuple[Path, ...]
+    summary: str
+
+
+def export(
+    run: str | Path,
+    to: str,
+    *,
+    out: str | Path | None = None,
+    method: str | None = None,
+    seed: int | None = None,
+    check: Sequence[Path] = (),
+    data_folder: Path | None = None,
+    force: bool = False,
+) -> Exported:
+    """Write the net that validation prefers, of one method and seed if given, unless the copy differs from it.
+
+    Args:
+        to: "onnx" or "safetensors".
+        out: the file; ``RUN/export/<run name>.<format>`` by default.
+        check: images and folders of images to compare ONNX and PyTorch on; else those that `pictures` finds.
+        data_folder: where the images of the run lie, to compare on some of them.
+        force: replace files that are there.
+    """
+    run = Path(run)
+    if to not in FORMATS:
+        raise unknown("format", to, FORMATS)
+    if to == "onnx":
+        _require_packages()
+    shipped = scoring.shipped_net(run, method, seed, torch.device("cpu"))
+    path = _place(run, to, out, force)
+    about = describe(shipped) | {"run": run.resolve().name}
+    if to == "onnx":
+        return _write_onnx(shipped, about, path, pictures(run, shipped.spec, check, data_folder))
+    return _write_safetensors(shipped, about | _origin(run, method, seed), path)
+
+
+def load(path: str | Path) -> Shipped:
+    """A net as it was exported to safetensors, on the host; its card must lie beside the file."""
+    path = Path(path).with_suffix(".safetensors")
+    card_path = path.with_suffix(".json")
+    for needed in (path, card_path):
+        if not needed.is_file():
+            raise RunError(f"there is no file {needed}; parameters and card must lie side by side")
+    card = files.read_json(card_path)
+    try:
+        fits, name, longest, digest = (card[key] for key in ("spec", "name", "longest", "sha256"))
+        normalization = Normalization(*(tuple(fits["normalization"][key]) for key in ("mean", "std")))
+        spec = NetSpec(fits["name"], fits["classes"], tuple(fits["shape"]), normalization, fits["pixels"])
+        classes, palette = tuple(card["classes"]), tuple((red, green, blue) for red, green, blue in card["palette"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{card_path} is no card of dmt export ({error!r}); export the run again") from error
+    if digest != hashlib.sha256(path.read_bytes()).hexdigest():
+        raise RunError(f"{path} is damaged or of another net than its card; export the run again")
+    net = build.build(spec, seed=0)
+    net.load_state_dict(files.read_tensors(path))
+    return Shipped(net.eval(), spec, classes, palette, name, longest)
+
+
+def describe(shipped: Shipped) -> dict[str, Any]:
+    """What whoever uses the net must know; for card and ONNX alike."""
+    spec, longest = shipped.spec, shipped.longest
+    channels, height, width = spec.shape
+    colors = "gray" if channels == 1 else "RGB"
+    if spec.pixels:
+        larger = "" if longest is None else f"; first make images smaller whose longer side is above {longest}"
+        size = f"native; pad right and below with 0 to multiples of {MULTIPLE}, crop the logits back{larger}"
+        takes, gives = f"(N, {channels}, H, W)", f"(N, {spec.classes}, H, W)"
+    else:
+        size = f"upright; the middle, cut to the shape of {height} × {width} (height × width) and resized, bilinear"
+        takes, gives = f"(N, {channels}, {height}, {width})", f"(N, {spec.classes})"
+    return {
+        "name": shipped.name,
+        "net": spec.name,
+        "task": "segmentation" if spec.pixels else "classification",
+        "classes": shipped.classes,
+        "palette": shipped.palette,
+        "input": f"images: float32 {takes}, {colors} in [0, 1], that is pixel / 255; normalization is inside the net",
+        "size": size,
+        "output": f"logits: float32 {gives}; softmax over axis 1 gives probabilities",
+        "longest": longest,
+        "spec": asdict(spec),
+        "dmt": VERSION,
+    }
+
+
+def pictures(run: Path, spec: NetSpec, check: Sequence[Path], data_folder: Path | None) -> tuple[list[Tensor], str]:
+    """Images (C, H, W) uint8 to compare nets on, random only if no real ones are at hand; for people, what they are."""
+    folder = Folder(run)
+    options = reading.configuration_of(folder).data
+    paths, kind = _spread(predict.find(check), MANY), "images given"
+    if not paths and spec.pixels:
+        paths, kind = sorted(run.glob("samples/*/*-image.png"))[:FEW], "sample images of the run"
+    if not paths and (place := data_folder or folder.manifest().get("folder")):
+        ids = [name for split in sorted(run.glob("splits/*.json")) for name in files.read_json(split)["labeled"]]
+        there = (Path(place) / name for name in _spread(ids, MANY))
+        paths, kind = [path for path in there if path.is_file()][:FEW], "labeled photos of the run"
+    if paths:
+        return [_corner(path) if spec.pixels else predict.read(path, spec.shape) for path in paths], kind
+    if not spec.pixels and (data_folder is not None or options.dataset in EMBEDDED):
+        parts = opening.read(options, data_folder or Path(), lambda text: None, lambda done, of: None).parts
+        if isinstance(parts, tuple):
+            return _spread(list(parts[1].images), FEW), f"test images of {options.dataset}"
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randint(256, (FEW, *spec.shape), generator=generator, dtype=torch.uint8)
+    return list(noise), "random images (give real ones by --check)"
+
+
+def _write_onnx(shipped: Shipped, about: dict[str, Any], path: Path, images: tuple[list[Tensor], str]) -> Exported:
+    import onnx
+
+    seen, kind = images
+    model = onnx_files.to_onnx(shipped.net, shipped.spec)
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in about.items()}
+    onnx.helper.set_model_props(model, texts)
+    content = model.SerializeToString()
+    with _staged(path) as (stage,):
+        files.write(stage, content)
+        apart = onnx_files.difference(shipped.net, stage, onnx_files.batches(seen, pixels=shipped.spec.pixels))
+        found = f"on {len(seen)} {kind}, logits of ONNX and PyTorch differ by {apart:.1e}; {TOLERANCE:.0e} is allowed"
+        if not apart <= TOLERANCE:
+            raise RunError(f"{found}, so no file was kept; use --to safetensors")
+    opset = next(each.version for each in model.opset_import if not each.domain)
+    what = f"{shipped.name} as ONNX in {path}: {len(content) / 1e6:.2f} MB, opset {opset}"
+    return Exported((path,), f"{what}\n{found}")
+
+
+def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> Exported:
+    card_path, content = path.with_suffix(".json"), _content(shipped.net)
+    channels, height, width = (shipped.spec.shape[0], 64, 96) if shipped.spec.pixels else shipped.spec.shape
+    card = about | {
+        "normalization": {key: shipped.net.get_buffer(key).flatten().tolist() for key in ("mean", "std")},
+        "file": path.name,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "load": [
+            "import torch; from dmt import exporting",
+            f"shipped = exporting.load({path.name!r})",
+            f"images = torch.rand(1, {channels}, {height}, {width})  # yours, in [0, 1]",
+            "probabilities = shipped.net(images).softmax(1)",
+        ],
+    }
+    with _staged(path, card_path) as (stage, card_stage):
+        files.write(stage, content)
+        files.write_json(card_stage, card)
+        again = load(stage)
+        if describe(again) != describe(shipped) or _content(again.net) != content:
+            raise RunError(f"what was written to {path} does not come back as it was; check the disk and try again")
+    what = f"{shipped.name} as safetensors in {path}: {len(content) / 1e6:.2f} MB, its card in {card_path.name}"
+    return Exported((path, card_path), f"{what}\nread back: equal bit for bit")
+
+
+def _origin(run: Path, method: str | None, seed: int | None) -> dict[str, Any]:
+    """Where the net came from, and its scores."""
+    job = scoring.preferred(run, method, seed)
+    stage, copy = job.shipped()
+    assert stage.outcome is not None
+    measured = {split: copies[copy] for split, copies in stage.outcome["scores"].items() if copy in copies}
+    scores = {split: {key: score[key] for key in score if key != "confusion"} for split, score in measured.items()}
+    place = {"data": job.data, "method": job.method, "seed": job.seed, "stage": stage.name, "copy": copy}
+    return place | {"scores": scores}
+
+
+@contextmanager
+def _staged(*places: Path) -> Iterator[tuple[Path, ...]]:
+    """Names to write to first; the files move to their places if all goes well, and vanish otherwise."""
+    stages = tuple(path.with_name(f"{files.TEMPORARY}{os.getpid()}-{path.name}") for path in places)
+    try:
+        yield stages
+        for stage, path in zip(stages, places, strict=True):
+            stage.replace(path)
+    finally:
+        for stage in stages:
+            stage.unlink(missing_ok=True)
+
+
+def _place(run: Path, to: str, out: str | Path | None, force: bool) -> Path:
+    path = run / "export" / f"{run.resolve().name}.{to}" if out is None else Path(out)
+    if path.suffix != f".{to}":
+        raise ConfigError(f"--out must end in .{to}, and {path} does not")
+    for each in (path, path.with_suffix(".json"))[: 1 if to == "onnx" else 2]:
+        if each.exists() and (each.is_dir() or not force):
+            raise RunError(f"{each} is there already; give another --out, or --force to replace a file")
+    return path
+
+
+def _require_packages() -> None:
+    for name in ("onnx", "onnxruntime", "onnxscript"):
+        if importlib.util.find_spec(name) is None:
+            raise ConfigError(f"--to onnx needs {name}: pip install 'dmt-vision[export]'")
+
+
+def _spread(items: Sequence[Any], count: int) -> list[Any]:
+    """At most so many of them, evenly spaced."""
+    return list(items[:: max(1, -(-len(items) // count))])
+
+
+def _corner(path: Path) -> Tensor:
+    image = photo_files.read_photo(path)[:LARGEST, :LARGEST]
+    return torch.from_numpy(image.copy()).permute(2, 0, 1)
+
+
+def _content(net: nn.Module) -> bytes:
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()})

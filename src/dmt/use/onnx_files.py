@@ -1,0 +1,88 @@
+"""Nets as ONNX: written, and compared with the original."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dmt.data.images.batches import scale
+from dmt.errors import ConfigError, RunError
+from dmt.models.build import NetSpec
+from dmt.use.predict_masks import MULTIPLE
+
+
+def batches(images: Sequence[Tensor], *, pixels: bool) -> Iterator[Tensor]:
+    """The images in [0, 1], in batches of more than one size and, of pixels, at more than one image size."""
+    if not pixels:
+        stacked = scale(torch.stack(list(images)))
+        yield from (stacked[:1], stacked if len(images) > 1 else stacked.repeat(2, 1, 1, 1))
+        return
+    for number, image in enumerate(images):
+        height, width = image.shape[-2:]
+        padded: Tensor = F.pad(scale(image[None]), (0, -width % MULTIPLE, 0, -height % MULTIPLE))
+        yield padded
+        if number == 0:  # two at once and larger, whatever the images are
+            yield F.pad(torch.cat([padded, padded.flip(-1)]), (0, MULTIPLE, 0, 2 * MULTIPLE))
+
+
+def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
+    """The net as an ``onnx.ModelProto`` for any number of images and, of pixels, any size."""
+    channels, height, width = spec.shape
+    axes = {0: "batch"}
+    if spec.pixels:
+        axes |= {2: "height", 3: "width"}
+        height, width = 2 * MULTIPLE, 3 * MULTIPLE  # axes of equal length would be taken for one
+    example = (torch.zeros(2, channels, height, width),)
+    shapes = (dict.fromkeys(axes, torch.export.Dim.DYNAMIC),)
+    names: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the inside of the exporter; what comes out is compared
+        try:
+            program: Any = torch.onnx.export(net, example, dynamic_shapes=shapes, dynamo=True, verbose=False, **names)
+        except Exception as error:  # whatever it meets in a net that it cannot follow
+            reason = line(error.__cause__ or error)
+            raise ConfigError(f"net '{spec.name}' does not go into ONNX ({reason}); use --to safetensors") from error
+    return _tidy(program.model_proto, axes)
+
+
+@torch.no_grad()
+def difference(net: nn.Module, path: Path, images: Iterable[Tensor]) -> float:
+    """How far an ONNX file is from a net in float32, at worst: |a − b| / max(1, |a|) of logits."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors only
+    options.intra_op_num_threads = torch.get_num_threads()
+    largest = 0.0
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        for batch in images:
+            expected: Tensor = net(batch)
+            found = torch.from_numpy(session.run(["logits"], {"images": batch.numpy()})[0])
+            if found.shape != expected.shape:
+                raise ValueError(f"logits {tuple(found.shape)}, not {tuple(expected.shape)}")
+            apart = (found - expected).abs() / expected.abs().clamp(min=1)
+            largest = max(largest, float(apart.nan_to_num(nan=torch.inf, posinf=torch.inf).max()))
+    except Exception as error:  # onnxruntime has many types of them
+        raise RunError(f"the ONNX file does not work: {line(error)}; not kept, use --to safetensors") from error
+    return largest
+
+
+def _tidy(model: Any, axes: dict[int, str]) -> Any:
+    """Name the free axes, and drop the exporter's notes on source lines, as large as a small net."""
+    graph = model.graph
+    for value in (graph.input[0], graph.output[0]):
+        for axis, name in axes.items():
+            value.type.tensor_type.shape.dim[axis].dim_param = name
+    del graph.value_info[:]  # shapes in between, by the old names of axes
+    for part in (graph, *graph.node, *graph.input, *graph.output):
+        del part.metadata_props[:]
+    return model
+
+
+def line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,94 @@
+"""A run at work on new images, pixel by pixel: files in, masks and overlays out."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional as F
+
+from dmt import files
+from dmt.data.folders import photo_files, photo_sets
+from dmt.data.images.batches import scale
+from dmt.errors import DataError
+from dmt.fitting import samples
+from dmt.use.scoring import Shipped
+
+MULTIPLE = 32  # sides are padded to it, as in training runs
+
+
+def write(
+    shipped: Shipped, paths: Sequence[Path], out: Path, tell: Callable[[int, int], None], *, force: bool = False
+) -> int:
+    """Masks, overlays and a legend below ``out``. Returns the number of images.
+
+    A folder that holds masks is refused unless ``force``: they may have been drawn by hand.
+    """
+    if out.is_file():
+        raise DataError(f"{out} is a file; give a folder for masks and overlays")
+    for name in ("masks", "overlays"):
+        if not force and (out / name).is_dir() and any((out / name).iterdir()):
+            raise DataError(f"{out / name} is not empty; give another --out, or --force to write over it")
+    files.write(out / "classes.csv", _legend(shipped).encode())
+    taken: set[str] = set()
+    for done, path in enumerate(paths, start=1):
+        image = photo_files.read_photo(path)
+        labels = label(shipped, image)
+        name = _name(path, taken)
+        mask = samples.indexed(labels, shipped.palette)
+        files.write(out / "masks" / f"{name}.png", _png(mask))
+        files.write(out / "overlays" / f"{name}.png", _png(overlay(image, mask)))
+        tell(done, len(paths))
+    return len(paths)
+
+
+@torch.no_grad()
+def label(shipped: Shipped, image: np.ndarray) -> np.ndarray:
+    """The class of every pixel of an image (H, W, 3): (H, W) uint8."""
+    native = image.shape[:2]
+    height, width = native if shipped.longest is None else photo_sets.limited(native, shipped.longest)
+    if (height, width) != native:
+        image = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+    device = next(shipped.net.parameters()).device
+    planes = scale(torch.from_numpy(image.copy()).permute(2, 0, 1)[None].to(device))
+    padded: Tensor = F.pad(planes, (0, -width % MULTIPLE, 0, -height % MULTIPLE))
+    logits = shipped.net(padded)[:, :, :height, :width].float()
+    if (height, width) != native:
+        logits = F.interpolate(logits, native, mode="bilinear", align_corners=False)
+    labels: np.ndarray = logits[0].argmax(0).to(torch.uint8).cpu().numpy()
+    return labels
+
+
+def overlay(image: np.ndarray, mask: Image.Image) -> Image.Image:
+    """The image with the colors of its classes over it; background, class 0, stays as it is."""
+    colors, labels = np.asarray(mask.convert("RGB")), np.asarray(mask)
+    mixed = (image.astype(np.float32) + colors) / 2
+    return Image.fromarray(np.where(labels[..., None] == 0, image, mixed.astype(np.uint8)))
+
+
+def _name(path: Path, taken: set[str]) -> str:
+    """The file's own stem; a second one of that name gets a number."""
+    name, number = path.stem, 1
+    while name in taken:
+        number += 1
+        name = f"{path.stem}-{number}"
+    taken.add(name)
+    return name
+
+
+def _legend(shipped: Shipped) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["value", "class", "red", "green", "blue"])
+    writer.writerows([number, name, *shipped.palette[number]] for number, name in enumerate(shipped.classes))
+    return text.getvalue()
+
+
+def _png(image: Image.Image) -> bytes:
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    return content.getvalue()

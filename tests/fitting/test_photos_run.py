@@ -1,0 +1,363 @@
+"""Own images as a user meets them: from a folder to nets, reports, predictions and exports; of images and of pixels."""
+
+import csv
+import functools
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tests.data.folders import photo_layout
+
+from dmt.cli import app
+from dmt.data.folders import photo_files
+from dmt.errors import ConfigError, RunError
+from dmt.fitting import run
+from dmt.methods import catalogue
+from dmt.own import choosing, planning
+from dmt.own.choosing import Asked
+from dmt.results.report import Report
+from dmt.runs import starting
+from dmt.runs.progress import Silent
+from dmt.use import exporting, scoring
+
+CPU = torch.device("cpu")
+BRIEF: dict[str, Any] = {"epochs": 1, "epochs_round": 1, "fractions": "1", "batch_pseudo": 12, "batch_labeled": 4}
+SMALL: dict[str, dict[str, Any]] = {
+    "images": {"net": "resnet8-4", "size": 32},
+    "pixels": {"net": "fcn-4", "crop": "32,32"},
+}
+TASKS = ("images", "pixels")
+
+
+class Notes(Silent):
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+    def __contains__(self, words: str) -> bool:
+        return any(words in line for line in self.lines)
+
+
+def write(task: str, root: Path, labeled: int = 5, unlabeled: int = 40, test: int = 2) -> Path:
+    """So many labels a class, or twice as many masks."""
+    if task == "images":
+        return photo_layout.write_classes(root, labeled, unlabeled, test)
+    photo_layout.write_masks(root, 2 * labeled, unlabeled, test)
+    photo_layout.write_names(root / "classes.txt")
+    return root
+
+
+def fit(task: str, folder: Path, out: Path, **options: Any) -> tuple[Report, Notes]:
+    notes = Notes()
+    settings = {**BRIEF, **SMALL[task], **options.pop("settings", {})}
+    return run.fit(folder, out=out, settings=settings, watcher=notes, device="cpu", **options), notes
+
+
+def trained(out: Path) -> dict[str, int]:
+    """When the files of the stages were written."""
+    return {str(path.relative_to(out)): path.stat().st_mtime_ns for path in out.glob("stages/**/*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("photos")
+    return {task: write(task, root / task) for task in TASKS}
+
+
+@pytest.fixture(scope="module")
+def runs(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A finished run of each task."""
+    root = tmp_path_factory.mktemp("runs")
+    for task in TASKS:
+        fit(task, folders[task], root / task)
+    return {task: root / task for task in TASKS}
+
+
+@pytest.fixture
+def dmt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The command in this process; returns what it printed if all went well."""
+
+    def command(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["dmt", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        said = capsys.readouterr()
+        assert not ended.value.code, said.err
+        return said.out
+
+    return command
+
+
+# --- fit ---
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_folder_becomes_a_run(task: str, runs: dict[str, Path]) -> None:
+    report = Report.read([runs[task]])
+    assert [job.method for job in report.jobs] == ["baseline", "dmt"]
+    assert all(job.finished for job in report.jobs)
+    text = str(report)
+    assert "Baseline" in text
+    assert "DMT" in text
+    assert "Without test images" not in text
+    assert all(0 <= job.test_score("shipped") <= 100 for job in report.jobs)
+    split = json.loads((runs[task] / "splits/seed-1.json").read_text())
+    held_out = 3 if task == "images" else 1
+    assert {part: len(ids) for part, ids in split.items()} == {
+        "labeled": 15 - held_out if task == "images" else 10 - held_out, "unlabeled": 40, "validation": held_out,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_choices_are_told(task: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    _, notes = fit(task, folders[task], tmp_path / "run", method="baseline")
+    for line in choosing.choose(folders[task], CPU, Asked(SMALL[task]["net"])).lines:
+        assert line in notes.lines
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_repeating_trains_nothing_also_where_a_run_was_moved(
+    task: str, runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    moved, photos = tmp_path / "moved", tmp_path / "photos"
+    shutil.copytree(runs[task], moved)
+    shutil.copytree(folders[task], photos)  # other times and another place, the same images
+    before = trained(moved)
+    report, notes = fit(task, photos, moved)
+    assert trained(moved) == before
+    assert [job.test_score("raw") for job in report.jobs] == [
+        job.test_score("raw") for job in Report.read([runs[task]]).jobs
+    ]
+    assert "size=" not in notes  # it was decided when the run was made
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_goes_on_with_what_it_was_made_for(
+    task: str, runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    again = Path(shutil.copytree(runs[task], tmp_path / "run"))
+    run.fit(folders[task], out=again, device="cpu", watcher=Silent())  # without a word about the settings
+    photos = Path(shutil.copytree(folders[task], tmp_path / "photos"))
+    photo_layout.write_images(photos / "unlabeled", ["disk"], 12_000)
+    with pytest.raises(RunError, match="other images"):
+        fit(task, photos, again)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_without_test_images(task: str, tmp_path: Path) -> None:
+    report, notes = fit(task, write(task, tmp_path / "photos", test=0), tmp_path / "run")
+    assert "Without test images the scores are those of the validation images" in str(report)
+    assert "validation accuracy" in notes or "validation mean IoU" in notes
+    finished = scoring.Finished(tmp_path / "run", None, CPU, print)
+    assert "validation" in scoring.table(finished, report.jobs[0], "test").splitlines()[0]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_label_a_class(task: str, dmt: Callable[..., str], tmp_path: Path) -> None:
+    """No validation, no test: end to end all the same."""
+    folder = write(task, tmp_path / "photos", labeled=1, unlabeled=12, test=0)
+    if task == "pixels":
+        photo_layout.write_pairs(folder / "labeled", 3)  # each shows one shape
+    report, notes = fit(task, folder, tmp_path / "run")
+    assert all(job.finished for job in report.jobs)
+    assert "nothing can warn you" in notes
+    str(report)
+    dmt("report", tmp_path / "run")
+    # nothing speaks for one net or another: the last is used, on trust
+    assert "by dmt seed 1" in dmt("predict", tmp_path / "run", folder / "unlabeled", "--out", tmp_path / "p")
+    exporting.export(tmp_path / "run", "safetensors")
+    with pytest.raises(ConfigError, match="put some into test/ or val/"):
+        scoring.Finished(tmp_path / "run", None, CPU, print).score(report.jobs[0], "test")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_validation_put_aside(task: str, tmp_path: Path) -> None:
+    folder = write(task, tmp_path / "photos")
+    shutil.move(folder / "test", folder / "val")
+    fit(task, folder, tmp_path / "run", method="baseline")
+    split = json.loads((tmp_path / "run/splits/seed-1.json").read_text())
+    assert len(split["labeled"]) == (15 if task == "images" else 10)
+    assert all(each.startswith("val/") for each in split["validation"])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_nothing_unlabeled_leaves_a_baseline(task: str, tmp_path: Path) -> None:
+    folder = write(task, tmp_path / "photos", unlabeled=0)
+    report, notes = fit(task, folder, tmp_path / "run")
+    assert [job.method for job in report.jobs] == ["baseline"]
+    assert "only a Baseline can be trained" in notes
+    with pytest.raises(ConfigError, match="no unlabeled images"):
+        fit(task, folder, tmp_path / "other", method="dmt")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_broken_unlabeled_files_are_skipped_and_told(task: str, tmp_path: Path) -> None:
+    folder = write(task, tmp_path / "photos", unlabeled=12)
+    for number in range(7):
+        (folder / f"unlabeled/{number}.jpg").write_bytes(b"")
+    _, notes = fit(task, folder, tmp_path / "run")
+    assert "0.jpg is empty" in notes
+    assert "skipped 2 more" in notes
+    split = json.loads((tmp_path / "run/splits/seed-1.json").read_text())
+    assert len(split["unlabeled"]) == 12
+
+
+def test_the_oracle_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="which nobody knows here"):
+        fit("images", folders["images"], tmp_path / "run", method=["dmt", "oracle"])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", [5, 6, 100])
+def test_validation_that_leaves_no_labels_is_refused(value: int, folders: dict[str, Path], tmp_path: Path) -> None:
+    for task, count in (("images", value), ("pixels", 2 * value)):
+        with pytest.raises(ConfigError, match="validation"):
+            fit(task, folders[task], tmp_path / task, settings={"validation": count})
+        assert not (tmp_path / task).exists()
+
+
+@pytest.mark.parametrize(("task", "second"), [("images", "resnet8-8"), ("pixels", "fcn-8")])
+def test_two_different_nets_for_a_pair(task: str, second: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    report, _ = fit(task, folders[task], tmp_path / "run", settings={"shape": "pair", "net_b": second})
+    assert report.jobs[1].results == ("A1", "B1")
+    stages = {path.name[:2]: path for path in (tmp_path / "run/stages").iterdir()}
+    nets = {name: sum(file.stat().st_size for file in stages[name].glob("step-*/net.safetensors")) for name in stages}
+    assert nets["B1"] > 1.5 * nets["A1"]
+    scoring.shipped_net(tmp_path / "run", "dmt", None, CPU)
+
+
+def test_names_of_folders_that_are_also_presets(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``dmt fit photos`` means the folder, with a slash behind it or not."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="there is no folder photos"):
+        run.own_folder("photos")
+    Path("photos").symlink_to(folders["images"])
+    assert run.own_folder("photos") == run.own_folder("photos/") == Path("photos")
+    assert run.own_folder("digits") is None
+    report, _ = fit("images", "photos", tmp_path / "run", method="baseline")  # type: ignore[arg-type]
+    assert report.jobs[0].finished
+
+
+# --- budget and plan ---
+
+
+def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = choosing.choose(folders["images"], CPU).preset.config
+    kinds = {type(stage.objective).__name__ for stage in catalogue.plan("dmt", config.recipe).stages}
+    slow = planning.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)  # slower than the truth: the clock must not end the test
+    monkeypatch.setattr(planning, "rehearse", lambda config, album, execution: slow)
+    wish = {"epochs": 40, "epochs_round": 30}
+    report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish)
+    assert "to fit 30 s the run gives up epochs=" in notes
+    kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
+    assert 1 <= kept["epochs"] < 40
+    assert 1 <= kept["epochs_round"] < 30
+    assert all(job.finished for job in report.jobs)
+    before = trained(tmp_path / "run")
+    fit("images", folders["images"], tmp_path / "run", budget=60.0, settings=wish)  # the same command, more time
+    assert trained(tmp_path / "run") == before
+
+
+def test_a_budget_is_rehearsed(folders: dict[str, Path], tmp_path: Path) -> None:
+    report, notes = fit("images", folders["images"], tmp_path / "run", budget=600.0)
+    assert "the whole schedule fits the budget" in notes
+    assert all(job.finished for job in report.jobs)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_plan(task: str, folders: dict[str, Path], dmt: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "rehearse", functools.partial(planning.rehearse, patience=0.01))
+    printed = dmt("plan", folders[task], "--device", "cpu", "--net", SMALL[task]["net"])
+    assert "a run (Baseline and DMT) will take about" in printed
+    assert "40 unlabeled images" in printed
+    checked = dmt("check", folders[task], "--device", "cpu")
+    assert "will take about" in checked
+    assert "nothing is wrong" in checked
+
+
+def test_a_chosen_start_is_found_now_and_later(folders: dict[str, Path]) -> None:
+    """A preset may start from published parameters without being asked to; so does the run when it goes on."""
+    config = replace(choosing.choose(folders["images"], CPU).preset.config, net="timm:resnet18")
+    first = starting.find({}, config, "timm", None)
+    assert first.files.keys() == {"A", "B"}
+    assert starting.find({}, config, "random", first.known) == first
+    assert starting.find({}, replace(config, net="resnet8-4"), "random", first.known).files == {}  # gone, not needed
+
+
+# --- use ---
+
+
+def test_predicted_classes(
+    runs: dict[str, Path], folders: dict[str, Path], dmt: Callable[..., str], tmp_path: Path
+) -> None:
+    printed = dmt("predict", runs["images"], folders["images"] / "unlabeled", "--out", tmp_path / "p.csv")
+    assert "40 images classified" in printed
+    with (tmp_path / "p.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["file", "class", "probability", "margin"]
+    assert [Path(row["file"]).name for row in rows] == [f"{9000 + number}.jpg" for number in range(40)]
+    assert {row["class"] for row in rows} <= {"disk", "square", "triangle"}
+    assert all(1 / 3 <= float(row["probability"]) <= 1 for row in rows)
+
+
+def test_predicted_masks_have_the_size_of_the_photos(
+    runs: dict[str, Path], dmt: Callable[..., str], tmp_path: Path
+) -> None:
+    sizes = {"small": (20, 30), "odd": (37, 91), "large": (300, 200)}
+    for number, (name, size) in enumerate(sizes.items()):
+        photo_layout.save(photo_layout.scene("disk", number, size)[0], tmp_path / f"new/{name}.jpg")
+    assert "3 images segmented" in dmt("predict", runs["pixels"], tmp_path / "new", "--out", tmp_path / "out")
+    for name, size in sizes.items():
+        for kind in ("masks", "overlays"):
+            with Image.open(tmp_path / "out" / kind / f"{name}.png") as picture:
+                assert picture.size == size[::-1]
+        with Image.open(tmp_path / "out/masks" / f"{name}.png") as mask:
+            assert np.asarray(mask).max() < 4
+    assert (tmp_path / "out/classes.csv").read_text().splitlines()[1] == "0,ground,0,0,0"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_score_finds_the_images_again(
+    task: str, runs: dict[str, Path], folders: dict[str, Path], dmt: Callable[..., str], tmp_path: Path
+) -> None:
+    printed = dmt("score", runs[task])  # fit has remembered where they are
+    assert f"on {6 if task == 'images' else 2 * 48 * 64:,} test" in printed
+    job = Report.read([runs[task]]).jobs[0]
+    assert f"{job.test_score('raw', ('A',)):.2f}" in printed
+    assert "validation" in dmt("score", runs[task], "--on", "validation")
+    moved = Path(shutil.copytree(folders[task], tmp_path / "moved"))
+    assert dmt("score", runs[task], "--data", moved) == printed
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_export_to_safetensors(task: str, runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path) -> None:
+    exporting.export(runs[task], "safetensors", out=tmp_path / "net.safetensors")
+    shipped, again = scoring.shipped_net(runs[task], None, None, CPU), exporting.load(tmp_path / "net.safetensors")
+    assert again.classes == shipped.classes
+    photo = photo_files.read_photo(folders[task] / "unlabeled/9000.jpg")[:32, :32]
+    images = torch.from_numpy(photo.copy()).permute(2, 0, 1)[None] / 255
+    with torch.no_grad():
+        assert torch.equal(again.net(images), shipped.net(images))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_export_to_onnx(task: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    exported = exporting.export(runs[task], "onnx", out=tmp_path / "net.onnx")
+    assert "logits of ONNX and PyTorch differ by" in exported.summary
+    assert "random images" not in exported.summary

@@ -1,0 +1,311 @@
+"""What is chosen for a folder, from its images and the device; and that all of it is told."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from tests.data.folders import photo_layout
+
+from dmt import config as configuration
+from dmt import presets
+from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.errors import DataError
+from dmt.own import choosing
+from dmt.own.choosing import Asked, Choice
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")  # nothing is put there: no GPU is needed
+
+
+def image_choice(root: Path, device: torch.device = CPU, **counts: int) -> tuple[Choice, PhotoOptions]:
+    choice = choosing.choose(photo_layout.write_classes(root, **counts), device)
+    assert isinstance(choice.preset.config.data, PhotoOptions)
+    return choice, choice.preset.config.data
+
+
+def mask_choice(root: Path, device: torch.device = CPU, labeled: int = 6) -> tuple[Choice, PhotoMaskOptions]:
+    choice = choosing.choose(photo_layout.write_masks(root, labeled), device)
+    assert isinstance(choice.preset.config.data, PhotoMaskOptions)
+    return choice, choice.preset.config.data
+
+
+def line(choice: Choice, begin: str) -> str:
+    """The one line about it."""
+    found = [each for each in choice.lines if each.startswith(begin)]
+    assert len(found) == 1, choice.lines
+    return found[0]
+
+
+def resize(root: Path, size: tuple[int, int]) -> None:
+    for path in root.rglob("*.jpg"):
+        with Image.open(path) as image:
+            image.resize(size).save(path)
+
+
+# --- sizes ---
+
+
+@pytest.mark.parametrize(
+    ("photo", "sizes"),
+    [
+        ((64, 48), (32, 32, 48, 48)),
+        ((20, 16), (32, 32, 32, 32)),
+        ((300, 100), (32, 96, 96, 96)),
+        ((300, 200), (32, 160, 128, 192)),
+        ((500, 400), (32, 160, 128, 224)),
+    ],
+)
+def test_size_follows_the_shorter_side(
+    tmp_path: Path, photo: tuple[int, int], sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
+    resize(root, photo)
+    machines = ((CPU, False), (CPU, True), (CUDA, False), (CUDA, True))
+    for (device, installed), expected in zip(machines, sizes, strict=True):
+        monkeypatch.setattr(choosing, "_wheel", lambda installed=installed: installed)
+        choice = choosing.choose(root, device)
+        assert choice.preset.config.data.size == expected  # type: ignore[union-attr]
+        assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(choice, "size=")
+        cut = device == CPU and expected < min(photo) // 16 * 16
+        assert ("to be fast on a CPU" in line(choice, "size=")) == cut
+
+
+def test_many_photos_are_seen_smaller_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
+    (root / "unlabeled/more").mkdir()
+    for number in range(1001):
+        (root / f"unlabeled/more/{number}.jpg").touch()
+    assert [choosing.choose(root, device).preset.config.data.size for device in (CPU, CUDA)] == [128, 224]  # type: ignore[union-attr]
+
+
+def test_pixels_get_a_crop_that_fits(tmp_path: Path) -> None:
+    choice, data = mask_choice(tmp_path)
+    assert data.crop[0] == data.crop[1]
+    assert 32 <= data.crop[0] <= 64
+    assert data.crop[0] % 16 == 0
+    assert data.size == 128
+    assert f"size=128, crop={data.crop[0]},{data.crop[1]}" in line(choice, "size=")
+    assert choosing.choose(tmp_path, CUDA).preset.config.data.size == 512  # type: ignore[union-attr]
+
+
+def test_unreadable_photos_do_not_decide(tmp_path: Path) -> None:
+    choice, _ = image_choice(tmp_path)
+    for path in (tmp_path / "unlabeled").iterdir():
+        path.write_text("text")
+    assert choosing.choose(tmp_path, CPU).lines == choice.lines
+    for path in tmp_path.rglob("*.jpg"):
+        path.write_text("text")
+    with pytest.raises(DataError, match="can be read; see dmt check"):
+        choosing.choose(tmp_path, CPU)
+
+
+def test_one_class_is_refused(tmp_path: Path) -> None:
+    photo_layout.write_images(tmp_path / "labeled/disk", ["disk"] * 3)
+    with pytest.raises(DataError, match="only one class, 'disk'"):
+        choosing.choose(tmp_path, CPU)
+
+
+# --- validation ---
+
+
+@pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (4, 0), (5, 1), (10, 2)])
+def test_validation_of_images(tmp_path: Path, labeled: int, held_out: int) -> None:
+    choice, data = image_choice(tmp_path, labeled=labeled)
+    assert data.validation == held_out
+    said = line(choice, f"validation={held_out}:")
+    assert ("nothing can warn you" in said) == (held_out == 0)
+    assert data.sizes.labeled == 3 * (labeled - held_out)
+
+
+def test_the_rarest_class_decides(tmp_path: Path) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=10)
+    photo_layout.write_images(root / "labeled/rare", ["disk"] * 4, 7000)
+    assert choosing.choose(root, CPU).preset.config.data.validation == 0
+
+
+@pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (9, 0), (10, 1), (40, 4)])
+def test_validation_of_pixels(tmp_path: Path, labeled: int, held_out: int) -> None:
+    choice, data = mask_choice(tmp_path, labeled=labeled)
+    assert data.validation == held_out
+    assert data.sizes.labeled == labeled - held_out
+    line(choice, f"validation={held_out}:")
+
+
+def test_validation_of_the_user_is_used(tmp_path: Path) -> None:
+    photo_layout.write_images(tmp_path / "val/disk", ["disk"] * 2, 400)
+    choice, data = image_choice(tmp_path, labeled=10)
+    assert data.validation == 0
+    assert line(choice, "validation: ") == "validation: the images in val/"
+
+
+# --- schedule ---
+
+
+def test_few_unlabeled_images_get_two_rounds(tmp_path: Path) -> None:
+    few, _ = image_choice(tmp_path / "few", unlabeled=49)
+    many, _ = image_choice(tmp_path / "many", unlabeled=50)
+    assert len(few.preset.config.recipe.fractions) == 2
+    assert len(many.preset.config.recipe.fractions) == 5
+    assert "then 2 rounds" in line(few, "schedule: ")
+    assert "then 5 rounds" in line(many, "schedule: ")
+    assert "over 49 images" in line(few, "schedule: ")
+
+
+def test_steps_hardly_depend_on_the_number_of_images(tmp_path: Path) -> None:
+    """A few labels are seen in more epochs, so that a Baseline has as many steps."""
+    for labeled in (1, 10, 30):
+        choice, data = image_choice(tmp_path / str(labeled), labeled=labeled, unlabeled=5)
+        recipe = choice.preset.config.recipe
+        assert 1500 <= recipe.epochs * -(-data.sizes.labeled // recipe.batch) <= 1520
+
+
+def test_nothing_unlabeled(tmp_path: Path) -> None:
+    choice, data = image_choice(tmp_path, unlabeled=0)
+    assert data.sizes.unlabeled == 0
+    assert "only a Baseline can be trained" in line(choice, "schedule: ")
+
+
+# --- nets and devices ---
+
+
+@pytest.mark.parametrize("wheel", [True, False])
+def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if wheel else None)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    assert "pip install" not in line(choosing.choose(root, CPU), "net=")  # they are too small for that
+    resize(root, (200, 150))
+    for device, other in ((CPU, "resnet8-16"), (CUDA, "wrn-28-2")):
+        choice = choosing.choose(root, device)
+        chosen = choice.preset.config
+        assert (chosen.net, choice.preset.start) == (
+            ("frozen:tf_efficientnet_lite0", "wheel") if wheel else (other, "random")
+        )
+        assert ("pip install 'dmt-vision[starts]'" in line(choice, "net=")) != wheel
+        if wheel:
+            assert (chosen.recipe.shape, chosen.recipe.share, chosen.recipe.mixup) == ("pair", 0.8, None)
+            assert chosen.data.augment == "crop-flip"  # type: ignore[union-attr]
+
+
+def test_all_of_a_net_learns_where_labels_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    monkeypatch.setattr(choosing, "MANY", 5)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    nets = [choosing.choose(root, device).preset.config.net for device in (CPU, CUDA)]
+    assert nets == ["frozen:tf_efficientnet_lite0", "timm:tf_efficientnet_lite0"]
+
+
+def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    resize(root, (500, 400))
+    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    plain = choosing.choose(root, CPU).preset
+    frozen = choosing.choose(root, CPU, Asked("frozen:resnet18", start="x.pth"))
+    assert line(frozen, "net=") == "net=frozen:resnet18, start x.pth: as you asked"
+    assert frozen.preset.start == "random"  # of a line that is given none
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    known = choosing.choose(root, CPU).preset
+    assert known.config.recipe == frozen.preset.config.recipe
+    assert known.config.data == frozen.preset.config.data
+    for asked, expected in (
+        (Asked("resnet8-16"), plain),
+        (Asked(start="random"), plain),
+        (Asked(net_b="resnet8-32"), plain),  # whoever wants two different nets says both
+        (Asked(start="resnet8.pth"), plain),
+        (Asked(known.config.net), known),
+        (Asked(start="wheel"), known),
+        (Asked.of({"net_b": "none"}, {}), known),
+        (Asked.of({"epochs": 3}, {"B": "x.pth"}), known),
+    ):
+        assert choosing.choose(root, CPU, asked).preset == expected, asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "size", "rate", "share"),
+    [
+        (Asked("timm:resnet18"), "random", (32, 128), (0.05, 0.1), None),
+        (Asked("timm:resnet18", start="timm"), "random", (160, 224), (0.01, 0.01), 0.8),
+        (Asked("timm:tf_efficientnet_lite0"), "wheel", (160, 224), (0.01, 0.01), 0.8),
+        (Asked("frozen:tf_efficientnet_lite0"), "wheel", (160, 224), (0.01, 0.01), 0.8),
+        (Asked("wrn-16-2"), "random", (32, 128), (0.05, 0.1), None),
+    ],
+)
+def test_a_start_decides_on_size_and_rate(
+    tmp_path: Path, asked: Asked, start: str, size: tuple[int, int], rate: tuple[float, float], share: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    resize(root, (500, 400))
+    for place, device in enumerate((CPU, CUDA)):
+        preset = choosing.choose(root, device, asked).preset
+        assert (preset.start, preset.config.data.size) == (start, size[place])  # type: ignore[union-attr]
+        assert (preset.config.recipe.rate, preset.config.recipe.share) == (rate[place], share)
+
+
+def test_a_start_that_is_asked_for_gets_a_net_that_can_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)  # small photos
+    for start in ("wheel", "timm"):
+        assert choosing.choose(root, CPU, Asked(start=start)).preset.config.net == "frozen:tf_efficientnet_lite0"
+
+
+def test_a_net_for_pixels_brings_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    root = photo_layout.write_masks(tmp_path, 10)
+    usual = choosing.choose(root, CUDA).preset
+    assert choosing.choose(root, CUDA, Asked(usual.config.net)).preset == usual
+    given = choosing.choose(root, CUDA, Asked("deeplab2:resnet50", start="timm"))
+    assert line(given, "net=") == "net=deeplab2:resnet50, start timm: as you asked"
+    assert given.preset.config.recipe == usual.config.recipe
+    for asked in (Asked("smp:unet/resnet34"), Asked("fcn-8")):
+        preset = choosing.choose(root, CUDA, asked).preset
+        assert (preset.start, preset.config.recipe.share) == ("random", None)
+        assert preset.config.recipe.rate > usual.config.recipe.rate
+
+
+@pytest.mark.parametrize("wheel", [True, False])
+def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if wheel else None)
+    images, masks = tmp_path / "images", tmp_path / "masks"
+    slow, fast = image_choice(images, labeled=5)[0].preset, choosing.choose(images, CUDA).preset
+    assert (slow.config.net, slow.start) == ("resnet8-16", "random")
+    assert (fast.config.net, fast.start) == (
+        "wrn-28-2",
+        "random",
+    )  # these images are too small for what the wheel knows
+    assert (fast.config.recipe.shape, fast.config.recipe.share) == ("chain", None)
+    assert fast.config.recipe.batch_pseudo > slow.config.recipe.batch_pseudo
+    slow, fast = mask_choice(masks, labeled=10)[0].preset, choosing.choose(masks, CUDA).preset
+    assert (slow.config.net, slow.start) == ("fcn-16", "random")
+    assert (fast.config.net, fast.start) == (
+        ("deeplab2:tf_efficientnet_lite0", "wheel") if wheel else ("fcn-32", "random")
+    )
+
+
+@pytest.mark.parametrize("device", [CPU, CUDA])
+@pytest.mark.parametrize("wheel", [True, False])
+def test_every_choice_is_told_and_can_be_overridden(
+    tmp_path: Path, device: torch.device, wheel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: wheel)
+    photos = photo_layout.write_classes(tmp_path / "photos", labeled=5)
+    resize(photos, (200, 150))
+    made = (
+        image_choice(tmp_path / "images", device, labeled=5)[0],
+        choosing.choose(photos, device),
+        mask_choice(tmp_path / "masks", device, labeled=10)[0],
+    )
+    for choice in made:
+        config = choice.preset.config
+        printed = dict(re.findall(r"(\w+)=([\w:/,.-]+?)(?=[:,;]? |$)", "\n".join(choice.lines)))
+        assert {"size", "net", "validation", "epochs", "epochs_round"} <= printed.keys()
+        assert configuration.override(config, printed) == config  # the very values that are used
+        assert all("\n" not in each for each in choice.lines)
+        assert choice.preset.name in presets.PRESETS
+        again = configuration.override(config, {"net": "resnet8-4", "epochs": 3, "size": 40})
+        assert (again.net, again.recipe.epochs, again.data.size) == ("resnet8-4", 3, 40)  # type: ignore[union-attr]

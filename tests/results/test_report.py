@@ -1,0 +1,101 @@
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+import dmt
+from dmt.errors import RunError
+from dmt.results.report import JobResult, Report, StageResult
+from dmt.results.tables import spread
+from dmt.runs.folder import Folder, Job
+from dmt.runs.progress import Silent
+from dmt.training.journal import Journal
+
+
+def score(accuracy: float, fine: float) -> dict[str, float]:
+    return {"accuracy": accuracy, "fine_grained": fine}
+
+
+def stage(name: str, raw: tuple[float, float], ema: tuple[float, float], test: tuple[float, float]) -> StageResult:
+    scores = {
+        "validation": {"raw": score(*raw), "ema": score(*ema)},
+        "test": {"raw": score(test[0], 0), "ema": score(test[1], 0)},
+    }
+    return StageResult(name, 1, name, None, {"scores": scores, "audit": None, "cost": {}})
+
+
+def test_validation_chooses_the_net_and_test_does_not() -> None:
+    lines = stage("A1", (90, 80), (89, 85), (10, 20)), stage("B1", (95, 84), (95, 84), (99, 99))
+    job = JobResult("digits", "dmt", 1, lines, ("A1", "B1"))
+    chosen, copy = job.shipped()
+    assert (chosen.name, copy) == ("A1", "ema")  # by fine-grained validation, though B1 tests better
+    assert job.test_score("shipped") == 20
+    assert job.test_score("raw") == pytest.approx((10 + 99) / 2)
+
+
+def test_of_equals_the_raw_net_of_the_first_line() -> None:
+    lines = stage("A1", (90, 80), (90, 80), (1, 2)), stage("B1", (90, 80), (90, 80), (3, 4))
+    job = JobResult("digits", "dmt", 1, lines, ("A1", "B1"))
+    assert (job.shipped()[0].name, job.shipped()[1]) == ("A1", "raw")
+
+
+def test_different_options_are_not_averaged(tiny: dict[str, object], tmp_path: Path) -> None:
+    for name, rate in (("a", 0.1), ("b", 0.01)):
+        settings = tiny | {"rate": rate}
+        dmt.fit("digits", out=tmp_path / name, method="baseline", settings=settings, watcher=Silent())
+    report = Report.read([tmp_path / "a", tmp_path / "b", tmp_path / "a"])
+    assert len(report.jobs) == 2  # a folder named twice counts once
+    text = str(report)
+    assert "rate=0.01" in text
+    assert "±" not in text.replace("mean ±", "")
+
+
+def test_of_two_copies_the_finished_one_counts(tiny: dict[str, object], tmp_path: Path) -> None:
+    dmt.fit("digits", out=tmp_path / "a", method="cl", settings=tiny, watcher=Silent())
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    shutil.rmtree(next(tmp_path.glob("b/stages/A2-*")))
+    for order in ("ab", "ba"):
+        assert Report.read([tmp_path / name for name in order]).jobs[0].finished
+
+
+def test_a_score_of_zero_is_a_score() -> None:
+    job = JobResult("digits", "dmt", 1, (stage("A1", (0, 0), (0, 0), (0, 0)),), ("A1",))
+    assert job.test_score("raw") == job.test_score("shipped") == 0.0
+
+
+def test_the_papers_number_stands_beside_its_own_row_only() -> None:
+    done = stage("A0", (1, 1), (1, 1), (50, 50))
+    row = JobResult("cifar10-4k", "baseline", 1, (done,), ("A0",))
+    assert "86.08" in str(Report((row,)))
+    assert "86.08" not in str(Report((dataclasses.replace(row, changes=("labels=100",)),)))
+
+
+@pytest.mark.parametrize(("values", "text"), [([], "–"), ([95.0], "95.00"), ([94.0, 96.0], "95.00 ± 1.41")])
+def test_spread_is_the_sample_deviation(values: list[float], text: str) -> None:
+    assert spread(values) == text
+
+
+def test_a_run_under_way_can_be_read(tmp_path: Path) -> None:
+    """Stages without an outcome show as not finished, and their jobs are left out of means."""
+    folder = Folder(tmp_path / "run")
+    outline = {"name": "A0", "round": 0, "place": "A0-x"}
+    with folder.claimed({"data": "digits", "config": {}, "images": "", "threads": 1}):
+        assert "no method has started" in str(Report.read([tmp_path / "run"]))
+        outlines = {1: outline, 2: outline | {"place": "A0-y"}}
+        folder.add_jobs([Job("baseline", seed, [each], ["A0"]) for seed, each in outlines.items()])
+    scores = {split: {copy: score(90, 80) for copy in ("raw", "ema")} for split in ("validation", "test")}
+    Journal(folder.stage("A0-x") / "journal.jsonl").write("round", scores=scores, audit=None, cost={})
+    report = Report.read([tmp_path / "run"])
+    assert [job.finished for job in report.jobs] == [True, False]
+    assert "1 of 2" in str(report)
+    assert "90.00" in str(report)
+    with pytest.raises(RunError, match="not finished"):
+        report.jobs[1].shipped()
+
+
+def test_gain_is_paired_by_seed(tiny: dict[str, object], tmp_path: Path) -> None:
+    report = dmt.fit("digits", out=tmp_path, method=["baseline", "cl"], seed=[1, 2], settings=tiny, watcher=Silent())
+    base, cl = ([job for job in report.jobs if job.method == name] for name in ("baseline", "cl"))
+    gains = [b.test_score("shipped") - a.test_score("shipped") for a, b in zip(base, cl, strict=True)]
+    assert spread(gains) in str(report)

@@ -1,0 +1,104 @@
+"""Whatever can change a result changes the identity of the stages it can change, and no others."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from dmt import config as configuration
+from dmt import presets
+from dmt.data.images.datasets import DATASETS
+from dmt.data.images.options import DataOptions
+from dmt.methods import catalogue
+from dmt.runs.identity import identify
+from dmt.tasks import classification
+
+BASE = presets.get("digits").config
+IMAGES = DATASETS["digits"].read(Path("nowhere"), print)
+
+OTHER: dict[str, object] = {
+    "labels": 50, "validation": 100, "augment": "none", "net": "resnet8-8", "batch": 32, "batch_pseudo": 16,
+    "batch_labeled": 16, "epochs": 5, "epochs_round": 3, "rate": 0.3, "rate_round": 0.3, "rate_ramp": "poly",
+    "momentum": 0.8, "weight_decay": 1e-3, "mixup": None, "gamma": 5.0, "gamma2": 2.0, "gamma_ramp": False,
+    "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
+    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "epochs_online": 3,
+    "threshold": 0.8,
+}  # fmt: skip
+ELSEWHERE = {"epochs_oracle", "epochs_online", "threshold"}
+"""Options that DMT does not read."""
+
+ROUNDS_ONLY = {
+    "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
+    "per_class", "labeler", "double_statistics", "pseudo_noise", "shape",
+}  # fmt: skip
+
+
+RANDOM = {"A": "random", "B": "random"}
+
+
+def identities(
+    settings: dict[str, object], method: str = "dmt", seed: int = 1, starts: dict[str, str] = RANDOM
+) -> dict[str, str]:
+    config = configuration.override(BASE, settings)
+    assert isinstance(config.data, DataOptions)
+    opened = classification.split_up(config.data, IMAGES, seed)
+    works = identify(catalogue.plan(method, config.recipe), config, opened, seed, starts)
+    return {work.stage.name: work.identity for work in works}
+
+
+PLAIN = identities({})
+
+
+def test_every_option_is_tried_here() -> None:
+    assert set(OTHER) | {"dataset", "share", "net_b"} == set(configuration.flat(BASE))
+
+
+@pytest.mark.parametrize("key", [key for key in OTHER if key not in ELSEWHERE])
+def test_an_option_changes_the_stages_it_can_change(key: str) -> None:
+    changed = identities({key: OTHER[key]})
+    assert changed["A1"] != PLAIN["A1"]
+    assert (changed["A0"] == PLAIN["A0"]) == (key in ROUNDS_ONLY)
+
+
+def test_a_parent_changes_its_children() -> None:
+    later = identities({"fractions": (0.2, 0.5, 0.6, 0.8, 1.0)})
+    assert [later[name] == PLAIN[name] for name in ("A0", "A1", "A2", "A3")] == [True, True, False, False]
+
+
+def test_oracle_and_seed() -> None:
+    assert identities({"epochs_oracle": 2}, "oracle") != identities({}, "oracle")
+    assert identities({"epochs_oracle": 2}) == PLAIN
+    assert identities({}, seed=2)["A0"] != PLAIN["A0"]
+    assert identities({"shape": "pair", "share": 0.8})["A0"] != PLAIN["A0"]
+
+
+def test_online_self_training_reads_its_own_options() -> None:
+    for key in ("epochs_online", "threshold"):
+        changed, plain = identities({key: OTHER[key]}, "online"), identities({}, "online")
+        assert changed["A0"] == plain["A0"]
+        assert changed["A1"] != plain["A1"]
+        assert identities({key: OTHER[key]}) == PLAIN
+
+
+def test_the_second_net_changes_its_own_line_and_what_it_teaches() -> None:
+    pair = identities({"shape": "pair"})
+    other = identities({"shape": "pair", "net_b": "resnet8-8"})
+    assert [pair[name] == other[name] for name in ("A0", "B0", "A1", "B1")] == [True, False, False, False]
+
+
+def test_a_start_changes_the_line_that_starts_from_it() -> None:
+    pair = identities({"shape": "pair"})
+    other = identities({"shape": "pair"}, starts={"A": "random", "B": "0123"})
+    assert [pair[name] == other[name] for name in ("A0", "B0", "A1", "B1")] == [True, False, False, False]
+
+
+def test_what_uniform_does_not_read_does_not_split_it() -> None:
+    assert identities({"gamma": 5.0, "gamma_ramp": False}, "cl") == identities({}, "cl")
+
+
+def test_the_normalization_of_the_net_counts() -> None:
+    assert isinstance(BASE.data, DataOptions)
+    task, audit = classification.split_up(BASE.data, IMAGES, 1)
+    other = dataclasses.replace(task, normalization=dataclasses.replace(task.normalization, mean=(0.5,)))
+    plan = catalogue.plan("baseline", BASE.recipe)
+    assert identify(plan, BASE, (other, audit), 1, RANDOM)[0].identity != PLAIN["A0"]

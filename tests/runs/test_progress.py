@@ -1,0 +1,86 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from dmt.runs import progress
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (61.4, "1:01"), (3723, "1:02:03")])
+def test_durations(seconds: float, text: str) -> None:
+    assert progress.duration(seconds) == text
+
+
+def test_lines_say_where_the_run_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        lines.begin(total=1000.0, done=200.0)
+        lines.stage("DMT A1, seed 1", steps=400, done=0, work=2.0)
+        for step in range(1, 101):
+            clock[0] += 0.25
+            lines.step(step)
+        lines.note("done")
+    said = stream.getvalue().splitlines()
+    # after 10 s, 40 steps of work 2: 80 of the 800 that were left; 90 s remain
+    assert said[0] == "DMT A1, seed 1: step 40/400, whole run 28%, ETA 1:30"
+    assert len(said) == 3
+    assert said[-1] == "done"
+
+
+def test_the_first_step_says_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        lines.begin(total=100.0, done=0.0)
+        lines.stage("DMT A0, seed 1", steps=100, done=0, work=1.0)
+        for step, clock[0] in enumerate((30.0, 35.0, 40.0), start=1):  # the first one compiled
+            lines.step(step)
+    assert stream.getvalue().splitlines() == [
+        "DMT A0, seed 1: step 1/100, whole run 1%",
+        "DMT A0, seed 1: step 3/100, whole run 3%, ETA 8:05",  # 5 s a step
+    ]
+
+
+def test_labeling_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        lines.begin(total=400.0, done=0.0)
+        clock[0] = 8.0
+        lines.worked(80.0)
+        lines.stage("DMT A1, seed 1", steps=20, done=0, work=1.0)
+        clock[0] = 10.0
+        lines.step(20)
+    # 100 of 400 in 10 s
+    assert stream.getvalue().splitlines() == ["DMT A1, seed 1: step 20/20, whole run 25%, ETA 0:30"]
+
+
+def test_bars_show_stage_whole_and_eta() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bars(console) as bars:
+        bars.begin(total=100.0, done=10.0)
+        bars.stage("CL A2, seed 3", steps=9, done=0, work=10.0)
+        bars.worked(5.0)
+        bars.step(8)
+        bars.note("a note")
+        assert isinstance(bars, progress.Bars)
+        assert bars._bars.tasks[bars._whole].completed == 95.0
+        bars.step(9)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    for text in ("whole run", "CL A2, seed 3", "ETA", "100 %", "a note"):
+        assert text in shown
+
+
+def test_what_is_done_twice_is_forecast_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        for done, clock[0] in ((32, 0.0), (64, 50.0), (32, 100.0), (48, 110.0)):
+            lines.busy("judging", done, 64)
+    assert stream.getvalue().splitlines()[-1] == "judging: 48 of 64, ETA 0:03"
