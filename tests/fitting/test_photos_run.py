@@ -260,7 +260,7 @@ def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, m
     config = choosing.choose(folders["images"], CPU).preset.config
     kinds = {type(stage.objective).__name__ for stage in catalogue.plan("dmt", config.recipe).stages}
     slow = planning.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)  # slower than the truth: the clock must not end the test
-    monkeypatch.setattr(planning, "rehearse", lambda config, album, execution: slow)
+    monkeypatch.setattr(planning, "rehearse", lambda config, contents, execution: slow)
     wish = {"epochs": 40, "epochs_round": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish)
     assert "to fit 30 s the run gives up epochs=" in notes

@@ -74,7 +74,7 @@ def test_size_follows_the_shorter_side(
 
 def test_many_photos_are_seen_smaller_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
     (root / "unlabeled/more").mkdir()
     for number in range(1001):
@@ -192,7 +192,7 @@ def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypat
 
 def test_all_of_a_net_learns_where_labels_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
     monkeypatch.setattr(choosing, "MANY", 5)
     root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
     nets = [choosing.choose(root, device).preset.config.net for device in (CPU, CUDA)]

@@ -110,12 +110,12 @@ def _with_baseline(method: str, config: Config) -> list[Stage]:
 
 def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
     """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
-    album = photos.open_album(folder)
-    stages = _with_baseline(method if album.unlabeled else "baseline", config)
+    contents = photos.open_folder(folder)
+    stages = _with_baseline(method if contents.unlabeled else "baseline", config)
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {config.net}")
     if time:
         with environment.threads(environment.fitting_threads(opening.net_spec(config.data, config.net).shape)):
-            rates = planning.rehearse(config, album, execution)
-        out.print(planning.line(planning.forecast(config, album, rates), execution.device))
+            rates = planning.rehearse(config, contents, execution)
+        out.print(planning.line(planning.forecast(config, contents, rates), execution.device))

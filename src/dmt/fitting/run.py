@@ -144,9 +144,9 @@ def _is_run(folder: Folder) -> bool:
 
 def _fitted(config: Config, own: Path, execution: Execution, ending: Stop) -> tuple[Config, tuple[str, ...]]:
     """A schedule for what a rehearsal leaves of the time."""
-    album = photos.open_album(own)
-    rates = planning.rehearse(config, album, execution)
-    return planning.within(config, album, rates, ending.left)
+    contents = photos.open_folder(own)
+    rates = planning.rehearse(config, contents, execution)
+    return planning.within(config, contents, rates, ending.left)
 
 
 def own_folder(data: str | Path) -> Path | None:
@@ -168,7 +168,7 @@ def _chosen(own: Path, folder: Folder, execution: Execution, asked: Asked) -> tu
     """What was chosen for own images: now, or when the run that goes on was made."""
     if not _is_run(folder):
         choice = choosing.choose(own, execution.device, asked)
-        return choice.preset, (*choice.album.notes, *choice.lines)
+        return choice.preset, (*choice.contents.notes, *choice.lines)
     known = presets.get(folder.manifest()["data"])
     if known.name not in presets.OWN:
         raise RunError(f"{folder.path} was made for '{known.name}', not for images of your own; give another --out")

@@ -11,7 +11,7 @@ from dmt.config import Config
 from dmt.core import codes
 from dmt.core.execution import Execution
 from dmt.data import ragged
-from dmt.data.folders.contents import Album
+from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
@@ -41,17 +41,19 @@ class Rates:
     forward: float  # one image outside of training
 
 
-def rehearse(config: Config, album: Album, execution: Execution, patience: float = 1.5) -> Rates:
+def rehearse(config: Config, contents: FolderContents, execution: Execution, patience: float = 1.5) -> Rates:
     """Read some photos, train a few steps of each kind, label some images. Keeps nothing."""
-    some = replace(album, labeled=_spread(album.labeled), unlabeled=_spread(album.unlabeled), validation=(), test=())
+    some = replace(
+        contents, labeled=_spread(contents.labeled), unlabeled=_spread(contents.unlabeled), validation=(), test=()
+    )
     began = time.perf_counter()
-    opened = opening.read_album(replace(config.data, validation=0), some)  # type: ignore[arg-type]
+    opened = opening.read_folder(replace(config.data, validation=0), some)  # type: ignore[arg-type]
     reading = (time.perf_counter() - began) / max(len(some.labeled) + len(some.unlabeled), 1)
     task, _ = opened.split(1)
     execution = execution.for_net(config.net, task.pixels)
     steps: dict[str, float] = {}
     with execution.active():
-        for stage in _kinds(config, bool(album.unlabeled)):
+        for stage in _kinds(config, bool(contents.unlabeled)):
             steps[_kind(stage)] = _step(stage, config, task, execution, patience)
         forward = _forward(config, task, execution, patience)
     return Rates(reading, steps, forward)
@@ -118,47 +120,49 @@ def _timed(act: Callable[[], object], execution: Execution, patience: float) -> 
     return (now() - began) / count
 
 
-def forecast(config: Config, album: Album, rates: Rates, methods: tuple[str, ...] = ("baseline", "dmt")) -> float:
+def forecast(
+    config: Config, contents: FolderContents, rates: Rates, methods: tuple[str, ...] = ("baseline", "dmt")
+) -> float:
     """Seconds that a run of these methods will take."""
     sizes = config.data.sizes
     stages: dict[tuple[object, ...], Stage] = {}
-    for method in methods if album.unlabeled else ("baseline",):
+    for method in methods if contents.unlabeled else ("baseline",):
         for stage in catalogue.plan(method, config.recipe).stages:
             stages[stage.name, stage.objective, stage.share] = stage  # what methods share is trained once
     training = sum(rates.steps[_kind(stage)] * stage.steps(sizes) for stage in stages.values())
-    scored = len(album.test) + (len(album.validation) or album_validation(config))
+    scored = len(contents.test) + (len(contents.validation) or validation_images(config))
     copies = 1 if config.recipe.ema is None else 2
     # the teacher labels all images; where these get labels, the finished student weighs them all once more
     labeled = sizes.unlabeled * (1 if sizes.pixels else 2)
     passes = sum(scored * copies + (labeled if stage.labels is not None else 0) for stage in stages.values())
-    photos = sum(len(part) for _, part in album.parts())
+    photos = sum(len(part) for _, part in contents.parts())
     return photos * rates.reading + training + passes * rates.forward
 
 
-def album_validation(config: Config) -> int:
+def validation_images(config: Config) -> int:
     """Images that will be held out of the labels."""
     data = config.data
     return data.validation * (len(data.classes) if isinstance(data, PhotoOptions) else 1)
 
 
-def within(config: Config, album: Album, rates: Rates, budget: float) -> tuple[Config, tuple[str, ...]]:
+def within(config: Config, contents: FolderContents, rates: Rates, budget: float) -> tuple[Config, tuple[str, ...]]:
     """A schedule that fits a budget in seconds, and what was given up for it."""
-    whole = forecast(config, album, rates)
+    whole = forecast(config, contents, rates)
     if whole <= SHARE * budget:
         return config, (f"the whole schedule fits the budget: about {_minutes(whole)} of {_minutes(budget)}",)
     recipe, told = config.recipe, []
     if whole > 4 * budget and len(recipe.fractions) > 3:
         told.append(f"3 rounds instead of {len(recipe.fractions)}")
         recipe = replace(recipe, fractions=(0.4, 0.7, 1.0))
-    fixed = forecast(_shortened(config, recipe, 0.0), album, rates)
-    left = forecast(replace(config, recipe=recipe), album, rates) - fixed
+    fixed = forecast(_shortened(config, recipe, 0.0), contents, rates)
+    left = forecast(replace(config, recipe=recipe), contents, rates) - fixed
     factor = max(0.0, min(1.0, (SHARE * budget - fixed) / max(left, 1e-9)))
     shorter = _shortened(config, recipe, factor)
     told.append(
         f"epochs={shorter.recipe.epochs} instead of {config.recipe.epochs}, "
         f"epochs_round={shorter.recipe.epochs_round} instead of {config.recipe.epochs_round}"
     )
-    expected = forecast(shorter, album, rates)
+    expected = forecast(shorter, contents, rates)
     line = f"to fit {_minutes(budget)} the run gives up {' and '.join(told)}: about {_minutes(expected)} now"
     if expected <= budget:
         return shorter, (line,)

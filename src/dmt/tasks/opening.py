@@ -7,7 +7,7 @@ from typing import Any
 
 from dmt.data import sets
 from dmt.data.folders import photo_sets, photos
-from dmt.data.folders.contents import Album
+from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.audit import Audit
 from dmt.data.images.datasets import DATASETS
@@ -31,7 +31,7 @@ class Opened:
     """A data set in memory, not split yet."""
 
     options: Options
-    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.Parts[Any]  # (train, test), or an album's
+    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.Parts[Any]  # (train, test), or a folder's
 
     @property
     def fingerprint(self) -> str:
@@ -70,7 +70,7 @@ def read(options: Options, folder: Path, notify: Notify, tell: Tell, room: Path 
         room: folder for decoded images that are too many for memory.
     """
     if isinstance(options, PhotoOptions | PhotoMaskOptions):
-        return _album(options, folder, notify, tell, room)
+        return _own_folder(options, folder, notify, tell, room)
     if isinstance(options, SegmentOptions):
         masked = SEGMENT_SETS[options.dataset]
         opened, known = Opened(options, masked.read(folder, notify, tell)), (masked.train, masked.test)
@@ -87,16 +87,16 @@ def read(options: Options, folder: Path, notify: Notify, tell: Tell, room: Path 
     return opened
 
 
-def _album(
+def _own_folder(
     options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: Tell, room: Path | None
 ) -> Opened:
-    album = photos.open_album(folder)
-    if album.classes != options.classes or album.pixels != isinstance(options, PhotoMaskOptions):
+    contents = photos.open_folder(folder)
+    if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
         raise DataError(f"{folder} has other classes than the run was made for ({', '.join(options.classes)})")
-    opened = read_album(options, album, tell, room)
+    opened = read_folder(options, contents, tell, room)
     assert isinstance(opened.parts, photo_sets.Parts)
     skipped = opened.parts.skipped
-    if album.unlabeled and not len(opened.parts.unlabeled):
+    if contents.unlabeled and not len(opened.parts.unlabeled):
         raise DataError(f"none of the {len(skipped):,} unlabeled images can be read, the first: {skipped[0]}")
     for line in skipped[:5]:
         notify(f"skipped {line}")
@@ -105,13 +105,16 @@ def _album(
     return opened
 
 
-def read_album(
-    options: PhotoOptions | PhotoMaskOptions, album: Album, tell: Tell = lambda done, of: None, room: Path | None = None
+def read_folder(
+    options: PhotoOptions | PhotoMaskOptions,
+    contents: FolderContents,
+    tell: Tell = lambda done, of: None,
+    room: Path | None = None,
 ) -> Opened:
-    """Read the images of an album that is understood already."""
+    """Read the images of a folder that is understood already."""
     if isinstance(options, PhotoOptions):
-        return Opened(options, photo_sets.read_squares(album, options.size, room, tell))
-    return Opened(options, photo_sets.read_planes(album, options.size, room, tell))
+        return Opened(options, photo_sets.read_squares(contents, options.size, room, tell))
+    return Opened(options, photo_sets.read_planes(contents, options.size, room, tell))
 
 
 def net_spec(options: Options, net: str) -> NetSpec:

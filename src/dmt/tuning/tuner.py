@@ -91,8 +91,8 @@ def _default(
     else:
         choice = choosing.choose(own, environment.pick_device(device), Asked.of(settings, starts))
         config = configuration.override(choice.preset.config, settings)
-        told = (*choice.album.notes, *choice.lines)
-        judges = len(choice.album.validation) or planning.album_validation(config)
+        told = (*choice.contents.notes, *choice.lines)
+        judges = len(choice.contents.validation) or planning.validation_images(config)
     if not judges:
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
         raise ConfigError(f"there are no validation images to judge settings by; {where}")

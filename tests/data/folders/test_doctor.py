@@ -8,14 +8,14 @@ from PIL import Image
 from tests.data.folders import photo_layout
 
 from dmt.data.folders import doctor, photos, survey
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.doctor import Diagnosis
 from dmt.data.folders.survey import Look, Survey
 
 
 def examined(root: Path) -> Diagnosis:
-    album = photos.open_album(root)
-    return doctor.examine(album, survey.survey(album))
+    contents = photos.open_folder(root)
+    return doctor.examine(contents, survey.survey(contents))
 
 
 def sole(diagnosis: Diagnosis, severity: str, *words: str) -> str:
@@ -42,11 +42,11 @@ def masks(tmp_path: Path) -> Path:
 
 
 def test_what_is_there_and_what_would_be_done(classes: Path) -> None:
-    album = photos.open_album(classes)
-    diagnosis = doctor.examine(album, survey.survey(album), "about 2 minutes", ["size=48: small", "net=[bold]x"])
+    contents = photos.open_folder(classes)
+    diagnosis = doctor.examine(contents, survey.survey(contents), "about 2 minutes", ["size=48: small", "net=[bold]x"])
     assert not diagnosis.fatal
     assert diagnosis.findings == ()
-    for line in ("18 labeled, 8 unlabeled, 6 test", "height 48; width 64", "nothing is wrong", album.layout):
+    for line in ("18 labeled, 8 unlabeled, 6 test", "height 48; width 64", "nothing is wrong", contents.layout):
         assert line in diagnosis.text
     assert "│ disk     │       6 │    2 │" in diagnosis.text
     assert diagnosis.text.endswith("what it would do\n  size=48: small\n  net=[bold]x\n  about 2 minutes\n")
@@ -113,8 +113,8 @@ def test_what_makes_a_run_meaningless(classes: Path, spoil: Callable[[Path], Non
 
 def test_nothing_labeled(tmp_path: Path) -> None:
     path = photo_layout.save(photo_layout.scene("disk", 0)[0], tmp_path / "a.png")
-    album = Album(tmp_path, "made by hand", False, (), (), (Photo("a.png", path),))
-    diagnosis = doctor.examine(album, survey.survey(album))
+    contents = FolderContents(tmp_path, "made by hand", False, (), (), (Photo("a.png", path),))
+    diagnosis = doctor.examine(contents, survey.survey(contents))
     sole(diagnosis, "error", "there is no labeled image")
     assert diagnosis.fatal
 
@@ -291,8 +291,8 @@ def test_long_lists_are_cut() -> None:
     names = tuple(f"class {number}" for number in range(1000))
     looks = tuple(Look(f"{number}.png", "labeled", number % 500, (9, 9)) for number in range(500))
     labeled = tuple(Photo(look.id, Path(look.id), look.label) for look in looks)
-    album = Album(Path("folder"), "made by hand", False, names, labeled, ())
-    diagnosis = doctor.examine(album, Survey(looks, len(names)))
+    contents = FolderContents(Path("folder"), "made by hand", False, names, labeled, ())
+    diagnosis = doctor.examine(contents, Survey(looks, len(names)))
     assert "\nand 940 more classes\n" in diagnosis.text
     assert "'0.png', '1.png', '2.png', '3.png', '4.png' and 495 more;" in diagnosis.text
     assert max(map(len, diagnosis.text.splitlines())) < 300

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dmt.data import buffers
 from dmt.data.folders import photo_files, photo_sets, photos
-from dmt.data.folders.contents import Album
+from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_sets import Parts
 from dmt.data.ragged import Ragged
 from dmt.errors import DataError
@@ -43,7 +43,7 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def squares(root: Path, room: Path | None = None, size: int = 24) -> Parts[Tensor]:
-    return photo_sets.read_squares(photos.open_album(root), size, room, quiet)
+    return photo_sets.read_squares(photos.open_folder(root), size, room, quiet)
 
 
 def same(one: Parts[Tensor], other: Parts[Tensor]) -> bool:
@@ -58,9 +58,9 @@ def same(one: Parts[Tensor], other: Parts[Tensor]) -> bool:
 
 @pytest.mark.parametrize("size", [16, 48, 100])
 def test_squares_are_the_middle_of_the_photos(classes: Path, size: int) -> None:
-    album = photos.open_album(classes)
-    parts = photo_sets.read_squares(album, size, None, quiet)
-    for name, part in album.parts():
+    contents = photos.open_folder(classes)
+    parts = photo_sets.read_squares(contents, size, None, quiet)
+    for name, part in contents.parts():
         held = getattr(parts, name)
         assert held.ids == tuple(photo.id for photo in part)
         assert held.images.shape == (len(part), 3, size, size)
@@ -157,14 +157,14 @@ def test_a_broken_photo_that_gets_a_label_is_refused(tmp_path: Path) -> None:
 # --- planes ---
 
 
-def planes(root: Path, most: int = 512, room: Path | None = None) -> tuple[Album, Parts[Ragged]]:
-    album = photos.open_album(root)
-    return album, photo_sets.read_planes(album, most, room, quiet)
+def planes(root: Path, most: int = 512, room: Path | None = None) -> tuple[FolderContents, Parts[Ragged]]:
+    contents = photos.open_folder(root)
+    return contents, photo_sets.read_planes(contents, most, room, quiet)
 
 
 def test_planes_at_native_size(masks: Path) -> None:
-    album, parts = planes(masks)
-    for name, part in album.parts():
+    contents, parts = planes(masks)
+    for name, part in contents.parts():
         held = getattr(parts, name)
         assert held.ids == tuple(photo.id for photo in part)
         for place, photo in enumerate(part):
@@ -214,9 +214,9 @@ def test_planes_that_cannot_be_read(masks: Path) -> None:
     (masks / "unlabeled/9000.jpg").write_bytes(b"")  # seen in its header
     broken = masks / "unlabeled/9002.jpg"
     broken.write_bytes(broken.read_bytes()[:-300])  # seen when it is decoded
-    album, parts = planes(masks)
+    contents, parts = planes(masks)
     assert parts.unlabeled.ids == ("unlabeled/9001.jpg", "unlabeled/9003.jpg")
-    for place, photo in enumerate((album.unlabeled[1], album.unlabeled[3])):
+    for place, photo in enumerate((contents.unlabeled[1], contents.unlabeled[3])):
         assert np.array_equal(parts.unlabeled.images.image(place).numpy(), photo_files.read_photo(photo.path))
     assert [line.split("/")[-1].split(";")[0] for line in parts.skipped] == [
         "9000.jpg is empty (0 bytes)",
@@ -247,7 +247,7 @@ from pathlib import Path
 from dmt.data.folders import photo_sets, photos
 from dmt.data import buffers
 buffers.MEMORY = 0
-album = photos.open_album(Path(sys.argv[1]))
+contents = photos.open_folder(Path(sys.argv[1]))
 def private():
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
     return int(lines["RssAnon"].split()[0])
@@ -255,7 +255,7 @@ peak = before = private()
 def tell(done, of):
     global peak
     peak = max(peak, private()) if done % 50 == 0 else peak
-photo_sets.read_squares(album, 64, Path(sys.argv[2]), tell)
+photo_sets.read_squares(contents, 64, Path(sys.argv[2]), tell)
 print(max(peak, private()) - before)
 """
 

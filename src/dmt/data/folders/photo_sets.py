@@ -17,7 +17,7 @@ from torch import Tensor
 from dmt import files
 from dmt.data import buffers, ragged
 from dmt.data.folders import photo_files
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.ragged import Ragged, Tell
 from dmt.data.sets import LabeledSet, Planes, UnlabeledSet
 from dmt.errors import DataError
@@ -28,7 +28,7 @@ AHEAD = 64
 
 @dataclass(frozen=True)
 class Parts(Generic[Planes]):
-    """An album in memory, or in a file that looks like memory.
+    """A folder in memory, or in a file that looks like memory.
 
     Attributes:
         skipped: unlabeled files that could not be read, with the reason.
@@ -54,20 +54,20 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
     return max(1, round(size[0] * most / longer)), max(1, round(size[1] * most / longer))
 
 
-def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Parts[Tensor]:
+def read_squares(contents: FolderContents, size: int, room: Path | None, tell: Tell) -> Parts[Tensor]:
     """All photos as (N, 3, size, size) uint8.
 
     Args:
         room: folder for a file of decoded images, used if they are many; what lies there from before is used again.
     """
-    known = [photo for _, part in album.parts() for photo in part if part is not album.unlabeled]
-    photos = [*known, *album.unlabeled]
+    known = [photo for _, part in contents.parts() for photo in part if part is not contents.unlabeled]
+    photos = [*known, *contents.unlabeled]
     shape = (len(photos), 3, size, size)
     file = None if room is None else room / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
     index = None if file is None else file.with_suffix(".json")
     if file is not None and index is not None and index.exists() and file.exists():
         kept = files.read_json(index)
-        return _squares(album, buffers.reopen(shape, torch.uint8, file), kept["digests"], kept["skipped"])
+        return _squares(contents, buffers.reopen(shape, torch.uint8, file), kept["digests"], kept["skipped"])
     images = buffers.make(shape, torch.uint8, file)
     digests: list[str | None] = []
     skipped: list[str] = []
@@ -94,29 +94,31 @@ def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Part
     if file is not None and index is not None and file.exists():
         buffers.flush(file)  # the index vouches for every byte
         files.write_json(index, {"digests": digests, "skipped": skipped})
-    return _squares(album, images, digests, skipped)
+    return _squares(contents, images, digests, skipped)
 
 
-def _squares(album: Album, images: Tensor, digests: Sequence[str | None], skipped: Sequence[str]) -> Parts[Tensor]:
+def _squares(
+    contents: FolderContents, images: Tensor, digests: Sequence[str | None], skipped: Sequence[str]
+) -> Parts[Tensor]:
     start, sets = 0, {}
-    for name, photos in album.parts():
+    for name, photos in contents.parts():
         if name == "unlabeled":
             continue
         ids, end = tuple(photo.id for photo in photos), start + len(photos)
         labels = torch.tensor([photo.label for photo in photos], dtype=torch.int64)
         sets[name] = LabeledSet(ids, images[start:end], labels)
         start = end
-    good = [(photo.id, digest) for photo, digest in zip(album.unlabeled, digests[start:], strict=True) if digest]
+    good = [(photo.id, digest) for photo, digest in zip(contents.unlabeled, digests[start:], strict=True) if digest]
     unlabeled = UnlabeledSet(
         tuple(each for each, _ in good), images[start : start + len(good)], tuple(digest for _, digest in good)
     )
     return Parts(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
 
 
-def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts[Ragged]:
+def read_planes(contents: FolderContents, most: int, room: Path | None, tell: Tell) -> Parts[Ragged]:
     """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
     skipped: list[str] = []
-    classes = len(album.classes)
+    classes = len(contents.classes)
 
     def labeled(name: str, photos: Sequence[Photo]) -> LabeledSet[Ragged]:
         natives = [photo_files.photo_size(photo.path) for photo in photos]
@@ -125,7 +127,7 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
         def mask(position: int) -> np.ndarray:
             path = photos[position].mask
             assert path is not None
-            plane = photo_files.read_mask(path, album.colors, classes)
+            plane = photo_files.read_mask(path, contents.colors, classes)
             photo_files.require_size(path, plane.shape, natives[position])
             return _resized(plane, sizes[position], Image.Resampling.NEAREST)
 
@@ -156,10 +158,10 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
         return UnlabeledSet(tuple(good[at][0].id for at in kept.tolist()), images[kept])
 
     return Parts(
-        labeled("labeled", album.labeled),
-        unlabeled(album.unlabeled),
-        labeled("validation", album.validation),
-        labeled("test", album.test),
+        labeled("labeled", contents.labeled),
+        unlabeled(contents.unlabeled),
+        labeled("validation", contents.validation),
+        labeled("test", contents.test),
         tuple(sorted(skipped)),
     )
 
