@@ -27,8 +27,8 @@ import dmt
 from dmt import config as configuration
 from dmt import files, presets
 from dmt.auditing import auditor, given_labels, label_next, pseudo_labels
+from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.given_labels import Conditions, CrossFit
-from dmt.auditing.juries import Jury
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.images.audit import Audit
@@ -108,7 +108,7 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
     found = given_labels.examine(task, dockets).found
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
     for docket in dockets:
-        for view, said in docket.jury.look(docket.images):
+        for view, said in docket.ensemble.look(docket.images):
             probabilities[docket.places[view.positions]] = said.mean(0).cpu().numpy()
     ours = np.zeros(len(given), dtype=bool)
     ours[[each.position for each in found if each.suspicious]] = True
@@ -160,9 +160,9 @@ def _found(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """One seed: precision and recall over the pseudo labels that were kept."""
-    jury, _ = _begun(config, settings, seed, options)
-    folder, task = Folder(_start(seed, options)), jury.task
-    dockets = pseudo_labels.dockets(jury, folder, auditor.chosen_job(folder.path, "dmt", seed))
+    ensemble, _ = _begun(config, settings, seed, options)
+    folder, task = Folder(_start(seed, options)), ensemble.task
+    dockets = pseudo_labels.dockets(ensemble, folder, auditor.chosen_job(folder.path, "dmt", seed))
     found = pseudo_labels.examine(task, dockets).found
     given = torch.cat([labels for docket in dockets for _, _, labels in docket.look()])
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
@@ -217,20 +217,22 @@ def _start(seed: int, options: argparse.Namespace) -> Path:
     return place
 
 
-def _begun(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> tuple[Jury, Report]:
+def _begun(
+    config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace
+) -> tuple[Ensemble, Report]:
     """Baseline and DMT with the labels there are, and the nets of DMT that an audit would ask."""
     place, where = _start(seed, options), {"data_folder": options.data, "device": options.device}
     begun = dmt.fit(options.preset, out=place, method=["baseline", "dmt"], seed=seed, settings=settings, **where)
     execution = environment.pick_execution(options.device)
     task = Finished(place, options.data, execution.device, print).task(seed)
-    return auditor.jury(Folder(place), auditor.chosen_job(place, "dmt", seed), task, config, execution), begun
+    return auditor.ensemble(Folder(place), auditor.chosen_job(place, "dmt", seed), task, config, execution), begun
 
 
 def grown(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """One seed: scores at the start, with suggested labels and with random ones."""
-    jury, begun = _begun(config, settings, seed, options)
-    suggested = np.array([each.position for each in label_next.choose(jury, MORE)])
-    drawn = streams.stream(seed, "random labels").permutation(len(jury.task.unlabeled))[:MORE]
+    ensemble, begun = _begun(config, settings, seed, options)
+    suggested = np.array([each.position for each in label_next.choose(ensemble, MORE)])
+    drawn = streams.stream(seed, "random labels").permutation(len(ensemble.task.unlabeled))[:MORE]
     result: dict[str, Any] = {"seed": seed, "start": _scores(begun)}
     for name, positions in (("suggested", suggested), ("random", drawn)):
         result[name] = _scores(_fit(config, _start(seed, options).with_name(name), seed, positions, options))

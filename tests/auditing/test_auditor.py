@@ -175,8 +175,8 @@ def test_how_far_the_judges_can_be_believed_is_said(
     (told, *_) = auditor.in_words(findings)
     assert words in told
     assert ("probably wrong" in told) == (agreement > suspects.POOR)
-    jury = labels.dockets[0].jury
-    audit_files.write(Desk(tmp_path, jury, "title", 3, None), findings)
+    ensemble = labels.dockets[0].ensemble
+    audit_files.write(Desk(tmp_path, ensemble, "title", 3, None), findings)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert f"The nets that judge agree with {agreement:.0%} of the labels" in page
     assert ("Given labels that look wrong" in page) == (agreement < suspects.POOR)
@@ -187,7 +187,7 @@ def test_pseudo_labels_that_were_not_kept_are_not_counted(of_images: auditor.Aud
     assert isinstance(pseudo, Judged)
     (docket,) = pseudo.dockets
     few = replace(docket, labels=lambda view, places: docket.labels(view, places).where(places < 50, IGNORE))
-    judged = pseudo_labels.examine(docket.jury.task, [few])
+    judged = pseudo_labels.examine(docket.ensemble.task, [few])
     assert judged.of == 50
     assert judged.found == [each for each in pseudo.found if each.position < 50]
     assert judged.share == pytest.approx(len(judged.found) / 50)
@@ -198,14 +198,14 @@ def test_the_nets_that_are_kept_judge(digits: Path) -> None:
     case = Finished(digits, None, CPU, print)
 
     def names(best: str) -> tuple[tuple[str, ...], list[str]]:
-        """The nets of the jury and of the pseudo labels, if validation likes this round best."""
+        """The nets of the ensemble and of the pseudo labels, if validation likes this round best."""
         stages = tuple(
             replace(stage, outcome=(stage.outcome or {}) | {"scores": {"validation": {"raw": score}}})
             for stage in job.stages
             for score in [{"accuracy": 90.0 if stage.name == best else 50.0, "fine_grained": 1.0}]
         )
         liked = replace(job, stages=stages)
-        nets = auditor.jury(Folder(digits), liked, case.task(job.seed), case.config, Execution(CPU))
+        nets = auditor.ensemble(Folder(digits), liked, case.task(job.seed), case.config, Execution(CPU))
         return nets.names, [each.source for each in pseudo_labels.dockets(nets, Folder(digits), liked)]
 
     assert names("A2") == (("A1", "A2"), ["A2"])

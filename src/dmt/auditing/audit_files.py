@@ -11,8 +11,8 @@ from PIL import Image
 
 from dmt import files
 from dmt.auditing import audit_tables, gallery, label_studio, plates
+from dmt.auditing.ensembles import Ensemble, Images, Tell
 from dmt.auditing.gallery import Names, Wall
-from dmt.auditing.juries import Images, Jury, Tell
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.label_studio import Errand
 from dmt.auditing.plates import Plate
@@ -43,7 +43,7 @@ class Desk:
     """Where and how to write.
 
     Attributes:
-        jury: the run's nets.
+        ensemble: the run's nets.
         title: what was audited.
         count: entries of each list in the gallery.
         files: the folder of the images, if they have files of their own.
@@ -51,7 +51,7 @@ class Desk:
     """
 
     out: Path
-    jury: Jury
+    ensemble: Ensemble
     title: str
     count: int
     files: Path | None
@@ -59,7 +59,7 @@ class Desk:
 
     @property
     def task(self) -> Task:
-        return self.jury.task
+        return self.ensemble.task
 
     @property
     def names(self) -> Names:
@@ -109,7 +109,7 @@ def _suspects(desk: Desk, what: str, note: str, judged: Judged | str, images: Im
         places = [each.position for each in shown if each.source == docket.source]
         made |= plates.of_labels(docket, places, judged.bars, desk.tell)
     counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
-    nets = judged.dockets[0].jury.names
+    nets = judged.dockets[0].ensemble.names
     wall = Wall(partial(plates.picture, images), made, nets)
     if not worst:
         return gallery.missing(f"{title}: {counted}", f"Nothing looks wrong.{trust}")
@@ -120,14 +120,14 @@ def _plates_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, Plate]:
     places = [each.position for each in found]
     if not desk.task.pixels or not places:
         return {}
-    return plates.of_doubt(desk.jury, desk.task.unlabeled, places, desk.tell)
+    return plates.of_doubt(desk.ensemble, desk.task.unlabeled, places, desk.tell)
 
 
 def _following(desk: Desk, found: list[Candidate] | str, made: dict[int, Plate]) -> Safe:
     title = "What to label next"
     if isinstance(found, str):
         return gallery.missing(title, found)
-    wall = Wall(partial(plates.picture, desk.task.unlabeled), made, desk.jury.names)
+    wall = Wall(partial(plates.picture, desk.task.unlabeled), made, desk.ensemble.names)
     return gallery.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, wall, desk.names)
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from dmt import files, presets
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import Desk, Findings
+from dmt.auditing.ensembles import Ensemble, Tell
 from dmt.auditing.given_labels import Conditions, CrossFit
-from dmt.auditing.juries import Jury, Tell
 from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
@@ -113,10 +113,10 @@ def audit(
 
 def _examine(
     folder: Folder, job: JobResult, task: Task, recipe: CrossFit, conditions: Conditions, count: int
-) -> tuple[Findings, Jury]:
+) -> tuple[Findings, Ensemble]:
     """The three lists, and the run's nets that made two of them."""
     labels = _labels(task, recipe, conditions)
-    nets = jury(folder, job, task, recipe.config, conditions.execution)
+    nets = ensemble(folder, job, task, recipe.config, conditions.execution)
     dockets = pseudo_labels.dockets(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."
     if dockets:
@@ -144,7 +144,7 @@ def _tell(conditions: Conditions, what: str) -> Tell:
     return tell
 
 
-def jury(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Jury:
+def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Ensemble:
     """The nets of a pair that are kept, or the one of a chain and the one before it."""
     stages = job.kept()
     if len(job.lines) == 1:
@@ -154,7 +154,7 @@ def jury(folder: Folder, job: JobResult, task: Task, config: Config, execution: 
     for stage in stages:
         spec = task.net_spec(config.net_of(stage.name[0]))
         nets.append(finished_net(folder.stage(stage.place), spec, "raw").to(execution.device))
-    return Jury(task, tuple(nets), tuple(stage.name for stage in stages), execution.device)
+    return Ensemble(task, tuple(nets), tuple(stage.name for stage in stages), execution.device)
 
 
 def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dmt.auditing import suspects
-from dmt.auditing.juries import Jury, Tell
+from dmt.auditing.ensembles import Ensemble, Tell
 from dmt.auditing.suspects import Docket, Judged
 from dmt.config import Config
 from dmt.core import streams
@@ -161,8 +161,8 @@ def _docket(task: Task, recipe: CrossFit, conditions: Conditions, panel: list[Ju
     for judge in panel:
         spec = task.net_spec(recipe.config.net_of(judge.stage.line))
         nets.append(finished_net(_place(task, recipe, judge), spec, "raw").to(device))
-    jury = Jury(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
-    return Docket(jury, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
+    ensemble = Ensemble(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
+    return Docket(ensemble, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
 
 
 def _truth(view: View, places: Tensor) -> Tensor:

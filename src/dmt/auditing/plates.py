@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.auditing.juries import Images, Jury, Tell
+from dmt.auditing.ensembles import Ensemble, Images, Tell
 from dmt.auditing.suspects import Docket
 from dmt.core import disagreement
 
@@ -50,11 +50,11 @@ def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | 
     return found
 
 
-def of_doubt(jury: Jury, images: Images, places: list[int], tell: Tell | None = None) -> dict[int, Plate]:
+def of_doubt(ensemble: Ensemble, images: Images, places: list[int], tell: Tell | None = None) -> dict[int, Plate]:
     """Plates of unlabeled images, by place. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
-    for view, probabilities in jury.look(few, tell):
+    for view, probabilities in ensemble.look(few, tell):
         suggested, heat = probabilities.mean(0).argmax(1).cpu(), disagreement.doubt(probabilities).cpu()
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few, position)

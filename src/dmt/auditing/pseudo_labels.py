@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dmt.auditing import suspects
-from dmt.auditing.juries import Jury, Tell
+from dmt.auditing.ensembles import Ensemble, Tell
 from dmt.auditing.suspects import Docket, Judged, Suspect
 from dmt.data.pixels import size_groups
 from dmt.data.pixels.size_groups import NO_LABEL
@@ -23,15 +23,15 @@ from dmt.tasks.base import Task, View
 from dmt.types import IGNORE
 
 
-def dockets(jury: Jury, folder: Folder, job: JobResult) -> list[Docket]:
+def dockets(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[Docket]:
     """The labels that the kept nets learned from; none if they had no pseudo labels."""
     found = []
     for stage in job.kept():
         place = folder.stage(stage.place)
         if PixelStore.exists(place):  # the marker of either store
-            labels = _labels(labeler.load(jury.task, place))
-            places = torch.arange(len(jury.task.unlabeled))
-            found.append(Docket(jury, jury.task.unlabeled, labels, places, source=stage.name))
+            labels = _labels(labeler.load(ensemble.task, place))
+            places = torch.arange(len(ensemble.task.unlabeled))
+            found.append(Docket(ensemble, ensemble.task.unlabeled, labels, places, source=stage.name))
     return found
 
 

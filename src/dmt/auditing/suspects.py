@@ -1,4 +1,4 @@
-"""Labels that a jury thinks are wrong: one finding for each image, the most suspicious first."""
+"""Labels that an ensemble thinks are wrong: one finding for each image, the most suspicious first."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dmt.auditing.juries import Images, Jury, Tell
+from dmt.auditing.ensembles import Ensemble, Images, Tell
 from dmt.core import confident
 from dmt.core.confident import Summary, Thresholds, Verdict
 from dmt.tasks.base import View
@@ -22,7 +22,7 @@ POOR = 0.7
 
 @dataclass(frozen=True)
 class Suspect:
-    """What a jury thinks of the label of one image, or of its mask.
+    """What an ensemble thinks of the label of one image, or of its mask.
 
     Attributes:
         position: of the image in its set.
@@ -51,16 +51,16 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Docket:
-    """Images whose labels a jury shall judge.
+    """Images whose labels an ensemble shall judge.
 
     Attributes:
         labels: (view, places) -> (n, *S) int64, the labels in question, IGNORE where there is none.
         places: (N,) positions of the images in the set they come from.
-        known: (C,) bool, the classes that the jury has seen.
+        known: (C,) bool, the classes that the ensemble has seen.
         source: whose labels these are.
     """
 
-    jury: Jury
+    ensemble: Ensemble
     images: Images
     labels: Callable[[View, Tensor], Tensor]
     places: Tensor
@@ -69,15 +69,15 @@ class Docket:
 
     def look(self, tell: Tell | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
         """Batch by batch: the images, what the nets say (nets, n, C, *S), and the labels in question (n, *S)."""
-        for view, probabilities in self.jury.look(self.images, tell):
+        for view, probabilities in self.ensemble.look(self.images, tell):
             yield view, probabilities, self.labels(view, self.places[view.positions])
 
     def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Verdict:
-        """What the jury thinks in the mean, site by site."""
+        """What the ensemble thinks in the mean, site by site."""
         return confident.judge(probabilities.mean(0), given, bars, self.known)
 
     def judged(self, given: Tensor) -> Tensor:
-        """Labels (n, *S) without those of classes that the jury has never seen."""
+        """Labels (n, *S) without those of classes that the ensemble has never seen."""
         return given if self.known is None else given.where(self.known.to(given.device)[given.clamp(min=0)], IGNORE)
 
     def only(self, places: Iterable[int]) -> "Docket":
@@ -118,7 +118,7 @@ class Judged:
     def counted(self) -> str:
         """How many labels are suspicious; of masks, also which part of the pixels."""
         text = f"{len(self.suspicious):,} of {self.of:,}"
-        pixels = self.dockets[0].jury.task.pixels
+        pixels = self.dockets[0].ensemble.task.pixels
         return f"{text} masks, and {self.share:.1%} of the pixels, mean over masks" if pixels else text
 
     @property

@@ -17,7 +17,7 @@ Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Jury:
+class Ensemble:
     """One or two nets, on the device, in eval mode, beside the task whose images they know.
 
     Attributes:
@@ -51,7 +51,7 @@ class Jury:
         """
         layer = last_layer(self.nets[0], len(self.task.classes))
         if layer is None:
-            return looks(images)
+            return thumbnails(images)
         seen: list[Tensor] = []
         parts: list[tuple[Tensor, Tensor]] = []
         hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
@@ -77,7 +77,7 @@ def last_layer(net: nn.Module, classes: int) -> nn.Module | None:
     return found
 
 
-def looks(images: Images, side: int = 16) -> Tensor:
+def thumbnails(images: Images, side: int = 16) -> Tensor:
     """(N, C · side²) small copies of all images in [0, 1], by which copies of one picture are known."""
 
     def small(planes: Tensor) -> Tensor:  # (n, C, H, W)
