@@ -10,12 +10,12 @@ import numpy as np
 from PIL import Image
 
 from dmt import files
-from dmt.auditing import audit_tables, gallery, label_studio, plates
+from dmt.auditing import audit_tables, gallery, label_studio, mask_pictures
 from dmt.auditing.ensembles import Ensemble, Images, Tell
 from dmt.auditing.gallery import Names, Wall
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.label_studio import Errand
-from dmt.auditing.plates import Plate
+from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Judged
 from dmt.data.folders import photo_files
 from dmt.pages.html import Safe
@@ -74,7 +74,7 @@ def write(desk: Desk, findings: Findings) -> None:
         rows = [] if isinstance(each, str) else each.found
         files.write(desk.out / name, audit_tables.suspects(rows, classes))
     files.write(desk.out / NEXT, audit_tables.candidates(findings.candidates(), classes))
-    shown = _plates_of(desk, findings.candidates())
+    shown = _pictures_of(desk, findings.candidates())
     _label_studio(desk, findings.candidates(), shown)
     sections = (
         _suspects(desk, "Given labels", _ON_LABELS, findings.labels, desk.task.labeled),
@@ -104,34 +104,34 @@ def _suspects(desk: Desk, what: str, note: str, judged: Judged | str, images: Im
     trust = f" {judged.trust[0].upper()}{judged.trust[1:]}." if judged.trust else ""
     worst = judged.suspicious
     shown = worst[: desk.count]
-    made: dict[int, Plate] = {}
+    made: dict[int, MaskPictures] = {}
     for docket in judged.dockets if desk.task.pixels else ():
         places = [each.position for each in shown if each.source == docket.source]
-        made |= plates.of_labels(docket, places, judged.bars, desk.tell)
+        made |= mask_pictures.of_labels(docket, places, judged.bars, desk.tell)
     counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
     nets = judged.dockets[0].ensemble.names
-    wall = Wall(partial(plates.picture, images), made, nets)
+    wall = Wall(partial(mask_pictures.picture, images), made, nets)
     if not worst:
         return gallery.missing(f"{title}: {counted}", f"Nothing looks wrong.{trust}")
     return gallery.suspects(f"{title}: {counted}", f"{note}{trust}", shown, wall, desk.names)
 
 
-def _plates_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, Plate]:
+def _pictures_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, MaskPictures]:
     places = [each.position for each in found]
     if not desk.task.pixels or not places:
         return {}
-    return plates.of_doubt(desk.ensemble, desk.task.unlabeled, places, desk.tell)
+    return mask_pictures.of_doubt(desk.ensemble, desk.task.unlabeled, places, desk.tell)
 
 
-def _following(desk: Desk, found: list[Candidate] | str, made: dict[int, Plate]) -> Safe:
+def _following(desk: Desk, found: list[Candidate] | str, made: dict[int, MaskPictures]) -> Safe:
     title = "What to label next"
     if isinstance(found, str):
         return gallery.missing(title, found)
-    wall = Wall(partial(plates.picture, desk.task.unlabeled), made, desk.ensemble.names)
+    wall = Wall(partial(mask_pictures.picture, desk.task.unlabeled), made, desk.ensemble.names)
     return gallery.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, wall, desk.names)
 
 
-def _label_studio(desk: Desk, found: Sequence[Candidate], made: dict[int, Plate]) -> None:
+def _label_studio(desk: Desk, found: Sequence[Candidate], made: dict[int, MaskPictures]) -> None:
     for old in (desk.out / IMAGES).glob("*.png"):  # of an audit before
         old.unlink()
     errands = [_errand(desk, each, made.get(each.position)) for each in found]
@@ -141,16 +141,16 @@ def _label_studio(desk: Desk, found: Sequence[Candidate], made: dict[int, Plate]
     files.write(desk.out / INTERFACE, interface.encode())
 
 
-def _errand(desk: Desk, each: Candidate, plate: Plate | None) -> Errand:
+def _errand(desk: Desk, each: Candidate, pictures: MaskPictures | None) -> Errand:
     path, size = each.file, None
     if desk.files is None:
         path = f"{IMAGES}/{name_of(each.position, each.file)}.png"
-        files.write(desk.out / path, _png(plates.picture(desk.task.unlabeled, each.position)))
-    elif plate is not None:
+        files.write(desk.out / path, _png(mask_pictures.picture(desk.task.unlabeled, each.position)))
+    elif pictures is not None:
         size = photo_files.photo_size(desk.files / each.file)  # in training, large photos are made smaller
     why = (("doubt", round(each.doubt, 4)), ("disagreement", round(each.disagreement, 4)))
-    mask = None if plate is None else plate.suggested
-    return Errand(path, each.label if plate is None else None, mask, each.sure, size, why)
+    mask = None if pictures is None else pictures.suggested
+    return Errand(path, each.label if pictures is None else None, mask, each.sure, size, why)
 
 
 def _png(image: np.ndarray) -> bytes:

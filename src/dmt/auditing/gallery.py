@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from dmt.auditing.label_next import Candidate
-from dmt.auditing.plates import Plate
+from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Suspect
 from dmt.fitting import samples
 from dmt.pages import document, html
@@ -29,12 +29,12 @@ class Wall:
 
     Attributes:
         look: gives the image at a position.
-        plates: of pixels, by position.
+        pictures: of pixels, by position.
         nets: names of the nets that judged.
     """
 
     look: Look
-    plates: Mapping[int, Plate]
+    pictures: Mapping[int, MaskPictures]
     nets: tuple[str, ...]
 
 
@@ -78,7 +78,7 @@ def _section(title: str, note: str, cards: Sequence[Safe], names: Names) -> Safe
 
 def _suspect(each: Suspect, wall: Wall, names: Names) -> Safe:
     told = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(wall.nets, each.nets, strict=True)]
-    share = f", {each.share:.1%} of its labeled pixels" if each.position in wall.plates else ""
+    share = f", {each.share:.1%} of its labeled pixels" if each.position in wall.pictures else ""
     change = tag("p", tag("b", names[each.given], " → ", names[each.suggested]), share)
     source = [f"learned by {each.source}"] if each.source else []
     alt = f"{each.file}: {names[each.given]} or {names[each.suggested]}"
@@ -86,7 +86,7 @@ def _suspect(each: Suspect, wall: Wall, names: Names) -> Safe:
 
 
 def _candidate(number: int, each: Candidate, wall: Wall, names: Names) -> Safe:
-    pixels = each.position in wall.plates
+    pixels = each.position in wall.pictures
     said = [
         f"{name}: {sure:.0%} sure" if pixels else f"{name}: {names[label]} {sure:.0%}"
         for name, (label, sure) in zip(wall.nets, each.nets, strict=True)
@@ -101,15 +101,15 @@ def _lines(texts: Sequence[str]) -> Safe:
 
 
 def _card(position: int, alt: str, wall: Wall, names: Names, lines: Sequence[Safe]) -> Safe:
-    plate = wall.plates.get(position)
-    if plate is None:
+    pictures = wall.pictures.get(position)
+    if pictures is None:
         image = wall.look(position)
         return html.card(_picture(photo(image), alt, image), *lines)
-    panes = [("image", photo(plate.image), plate.image)]
-    if plate.given is not None:
-        panes.append(("given", mask(plate.given, names.palette), plate.given))
-    panes.append(("the nets say", mask(plate.suggested, names.palette), plate.suggested))
-    panes.append(("where they differ" if plate.given is not None else "doubt", heat(plate.heat), plate.heat))
+    panes = [("image", photo(pictures.image), pictures.image)]
+    if pictures.given is not None:
+        panes.append(("given", mask(pictures.given, names.palette), pictures.given))
+    panes.append(("the nets say", mask(pictures.suggested, names.palette), pictures.suggested))
+    panes.append(("where they differ" if pictures.given is not None else "doubt", heat(pictures.heat), pictures.heat))
     figures = [tag("figure", _picture(data, f"{alt} ({title})", plane), title) for title, data, plane in panes]
     return html.card(*lines, tag("div", *figures, class_="panes"))
 

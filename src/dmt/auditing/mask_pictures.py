@@ -14,7 +14,7 @@ from dmt.core import disagreement
 
 
 @dataclass(frozen=True)
-class Plate:
+class MaskPictures:
     """One image, its planes all of its own size.
 
     Attributes:
@@ -30,8 +30,8 @@ class Plate:
     given: np.ndarray | None = None
 
 
-def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | None = None) -> dict[int, Plate]:
-    """Plates of labels that were judged, by place. Heat is the margin by which they lose, where they are suspicious."""
+def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | None = None) -> dict[int, MaskPictures]:
+    """Pictures of labels that were judged, by place. Heat is the margin by which they lose, where they are suspicious."""
     few = docket.only(places)
     found = {}
     for view, probabilities, given in few.look(tell):
@@ -41,7 +41,7 @@ def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | 
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few.images, position)
             height, width = image.shape[:2]
-            found[int(few.places[position])] = Plate(
+            found[int(few.places[position])] = MaskPictures(
                 image,
                 suggested[row, :height, :width].to(torch.uint8).numpy(),
                 heat[row, :height, :width].numpy(),
@@ -50,8 +50,10 @@ def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | 
     return found
 
 
-def of_doubt(ensemble: Ensemble, images: Images, places: list[int], tell: Tell | None = None) -> dict[int, Plate]:
-    """Plates of unlabeled images, by place. Heat is the nets' doubt."""
+def of_doubt(
+    ensemble: Ensemble, images: Images, places: list[int], tell: Tell | None = None
+) -> dict[int, MaskPictures]:
+    """Pictures of unlabeled images, by place. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
     for view, probabilities in ensemble.look(few, tell):
@@ -60,7 +62,7 @@ def of_doubt(ensemble: Ensemble, images: Images, places: list[int], tell: Tell |
             image = picture(few, position)
             height, width = image.shape[:2]
             plane = suggested[row, :height, :width].to(torch.uint8).numpy()
-            found[places[position]] = Plate(image, plane, heat[row, :height, :width].numpy())
+            found[places[position]] = MaskPictures(image, plane, heat[row, :height, :width].numpy())
     return found
 
 
