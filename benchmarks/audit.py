@@ -104,12 +104,12 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
         environment.threads(environment.fitting_threads(task.shape)),
         execution.active(),
     ):
-        dockets = given_labels.train(task, recipe, Conditions(execution, Stop(None), watcher))
-    found = given_labels.examine(task, dockets).found
+        checks = given_labels.train(task, recipe, Conditions(execution, Stop(None), watcher))
+    found = given_labels.examine(task, checks).found
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
-    for docket in dockets:
-        for view, said in docket.ensemble.look(docket.images):
-            probabilities[docket.places[view.positions]] = said.mean(0).cpu().numpy()
+    for check in checks:
+        for view, said in check.ensemble.look(check.images):
+            probabilities[check.places[view.positions]] = said.mean(0).cpu().numpy()
     ours = np.zeros(len(given), dtype=bool)
     ours[[each.position for each in found if each.suspicious]] = True
     right = probabilities.argmax(1) == np.where(wrong, -1, given)
@@ -162,9 +162,9 @@ def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argp
     """One seed: precision and recall over the pseudo labels that were kept."""
     ensemble, _ = _begun(config, settings, seed, options)
     folder, task = Folder(_start(seed, options)), ensemble.task
-    dockets = pseudo_labels.dockets(ensemble, folder, auditor.chosen_job(folder.path, "dmt", seed))
-    found = pseudo_labels.examine(task, dockets).found
-    given = torch.cat([labels for docket in dockets for _, _, labels in docket.look()])
+    checks = pseudo_labels.checks(ensemble, folder, auditor.chosen_job(folder.path, "dmt", seed))
+    found = pseudo_labels.examine(task, checks).found
+    given = torch.cat([labels for check in checks for _, _, labels in check.look()])
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
     truth = _truth(opened.split(seed)[1], task.unlabeled.ids)
     wrong = ((given != truth) & (given >= 0)).numpy()

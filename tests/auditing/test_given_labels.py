@@ -83,10 +83,10 @@ def test_flipped_labels_come_first_and_a_stopped_audit_goes_on(digits: tuple[Tas
     how = recipe(config, tmp_path)
     with pytest.raises(Stopped):
         given_labels.train(task, how, conditions(Stop(0.0)))
-    dockets = given_labels.train(task, how, conditions())
+    checks = given_labels.train(task, how, conditions())
     nets = sorted(tmp_path.iterdir())
     written = [each.stat().st_mtime_ns for each in nets]
-    judged = given_labels.examine(task, dockets)
+    judged = given_labels.examine(task, checks)
     found = judged.found
     assert len(found) == judged.of == 200
     assert judged.bars.shape == (10,)
@@ -133,8 +133,8 @@ def test_a_class_with_one_label_is_not_judged(digits: tuple[Task, Config], tmp_p
 
 def test_masks_are_judged_pixel_by_pixel(few_scenes: SegmentSet, tmp_path: Path) -> None:
     task, config = opened("scenes", **TINY_PIXELS | {"epochs": 8})
-    dockets = given_labels.train(task, recipe(config, tmp_path), conditions())
-    judged = given_labels.examine(task, dockets)
+    checks = given_labels.train(task, recipe(config, tmp_path), conditions())
+    judged = given_labels.examine(task, checks)
     assert sorted(each.position for each in judged.found) == list(range(10))
     for each in judged.found:
         assert 0 <= each.share <= 1

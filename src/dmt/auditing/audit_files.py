@@ -105,11 +105,11 @@ def _suspects(desk: Desk, what: str, note: str, judged: Judged | str, images: Im
     worst = judged.suspicious
     shown = worst[: desk.count]
     made: dict[int, MaskPictures] = {}
-    for docket in judged.dockets if desk.task.pixels else ():
-        places = [each.position for each in shown if each.source == docket.source]
-        made |= mask_pictures.of_labels(docket, places, judged.bars, desk.tell)
+    for check in judged.checks if desk.task.pixels else ():
+        places = [each.position for each in shown if each.source == check.source]
+        made |= mask_pictures.of_labels(check, places, judged.bars, desk.tell)
     counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
-    nets = judged.dockets[0].ensemble.names
+    nets = judged.checks[0].ensemble.names
     wall = Wall(partial(mask_pictures.picture, images), made, nets)
     if not worst:
         return gallery.missing(f"{title}: {counted}", f"Nothing looks wrong.{trust}")

@@ -117,10 +117,10 @@ def _examine(
     """The three lists, and the run's nets that made two of them."""
     labels = _labels(task, recipe, conditions)
     nets = ensemble(folder, job, task, recipe.config, conditions.execution)
-    dockets = pseudo_labels.dockets(nets, folder, job) if len(task.unlabeled) else []
+    checks = pseudo_labels.checks(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."
-    if dockets:
-        pseudo = pseudo_labels.examine(task, dockets, _tell(conditions, "judging pseudo labels"))
+    if checks:
+        pseudo = pseudo_labels.examine(task, checks, _tell(conditions, "judging pseudo labels"))
     following = label_next.choose(nets, count, _tell(conditions, "looking for images to label"))
     return Findings(labels, pseudo, following or "There are no unlabeled images."), nets
 
@@ -129,8 +129,8 @@ def _labels(task: Task, recipe: CrossFit, conditions: Conditions) -> Judged | st
     most = len(task.labeled)
     if most < recipe.folds:
         return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
-    dockets = given_labels.train(task, recipe, conditions)
-    return given_labels.examine(task, dockets, _tell(conditions, "judging labels"))
+    checks = given_labels.train(task, recipe, conditions)
+    return given_labels.examine(task, checks, _tell(conditions, "judging labels"))
 
 
 def _tell(conditions: Conditions, what: str) -> Tell:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dmt.auditing import suspects
 from dmt.auditing.ensembles import Ensemble, Tell
-from dmt.auditing.suspects import Docket, Judged
+from dmt.auditing.suspects import Judged, LabelCheck
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
@@ -113,7 +113,7 @@ def judges(task: Task, recipe: CrossFit) -> list[Judge]:
     return found
 
 
-def train(task: Task, recipe: CrossFit, conditions: Conditions) -> list[Docket]:
+def train(task: Task, recipe: CrossFit, conditions: Conditions) -> list[LabelCheck]:
     """Train the judges that are not there yet. Returns the labels of each fold with the nets that shall judge them."""
     every = judges(task, recipe)
     cost = every[0].stage.schedule.batch
@@ -121,17 +121,17 @@ def train(task: Task, recipe: CrossFit, conditions: Conditions) -> list[Docket]:
     conditions.watcher.begin(sum(judge.steps * cost for judge in every), done)
     for judge in every:
         _train(task, recipe, conditions, judge)
-    return [_docket(task, recipe, conditions, [each for each in every if each.fold == fold])
+    return [_check(task, recipe, conditions, [each for each in every if each.fold == fold])
             for fold in range(1, recipe.folds + 1)]  # fmt: skip
 
 
-def examine(task: Task, dockets: list[Docket], tell: Tell | None = None) -> Judged:
+def examine(task: Task, checks: list[LabelCheck], tell: Tell | None = None) -> Judged:
     """A finding for every labeled image, the most suspicious first."""
-    sure = suspects.thresholds(dockets, len(task.classes), tell)
+    sure = suspects.thresholds(checks, len(task.classes), tell)
     bars = sure.values()
-    found = suspects.ranked(each for docket in dockets for each in suspects.find(docket, bars, tell))
+    found = suspects.ranked(each for check in checks for each in suspects.find(check, bars, tell))
     of = sum(each.labeled for each in found)
-    return Judged(found, dockets, bars, of, sum(each.share for each in found) / max(1, of), sure.agreement)
+    return Judged(found, checks, bars, of, sum(each.share for each in found) / max(1, of), sure.agreement)
 
 
 def _train(task: Task, recipe: CrossFit, conditions: Conditions, judge: Judge) -> None:
@@ -154,7 +154,7 @@ def _train(task: Task, recipe: CrossFit, conditions: Conditions, judge: Judge) -
     trainer.close()
 
 
-def _docket(task: Task, recipe: CrossFit, conditions: Conditions, panel: list[Judge]) -> Docket:
+def _check(task: Task, recipe: CrossFit, conditions: Conditions, panel: list[Judge]) -> LabelCheck:
     held, learned = task.labeled.take(panel[0].held), task.labeled.take(panel[0].learned)
     device = conditions.execution.device
     nets = []
@@ -162,7 +162,7 @@ def _docket(task: Task, recipe: CrossFit, conditions: Conditions, panel: list[Ju
         spec = task.net_spec(recipe.config.net_of(judge.stage.line))
         nets.append(finished_net(_place(task, recipe, judge), spec, "raw").to(device))
     ensemble = Ensemble(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
-    return Docket(ensemble, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
+    return LabelCheck(ensemble, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
 
 
 def _truth(view: View, places: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dmt.auditing.ensembles import Ensemble, Images, Tell
-from dmt.auditing.suspects import Docket
+from dmt.auditing.suspects import LabelCheck
 from dmt.core import disagreement
 
 
@@ -30,9 +30,11 @@ class MaskPictures:
     given: np.ndarray | None = None
 
 
-def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | None = None) -> dict[int, MaskPictures]:
+def of_labels(
+    check: LabelCheck, places: Iterable[int], bars: Tensor, tell: Tell | None = None
+) -> dict[int, MaskPictures]:
     """Pictures of labels that were judged, by place. Heat is the margin by which they lose, where they are suspicious."""
-    few = docket.only(places)
+    few = check.only(places)
     found = {}
     for view, probabilities, given in few.look(tell):
         verdict = few.judge(probabilities, given, bars)

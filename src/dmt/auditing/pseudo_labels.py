@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dmt.auditing import suspects
 from dmt.auditing.ensembles import Ensemble, Tell
-from dmt.auditing.suspects import Docket, Judged, Suspect
+from dmt.auditing.suspects import Judged, LabelCheck, Suspect
 from dmt.data.pixels import size_groups
 from dmt.data.pixels.size_groups import NO_LABEL
 from dmt.pseudo import labeler
@@ -23,7 +23,7 @@ from dmt.tasks.base import Task, View
 from dmt.types import IGNORE
 
 
-def dockets(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[Docket]:
+def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelCheck]:
     """The labels that the kept nets learned from; none if they had no pseudo labels."""
     found = []
     for stage in job.kept():
@@ -31,17 +31,17 @@ def dockets(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[Docket]:
         if PixelStore.exists(place):  # the marker of either store
             labels = _labels(labeler.load(ensemble.task, place))
             places = torch.arange(len(ensemble.task.unlabeled))
-            found.append(Docket(ensemble, ensemble.task.unlabeled, labels, places, source=stage.name))
+            found.append(LabelCheck(ensemble, ensemble.task.unlabeled, labels, places, source=stage.name))
     return found
 
 
-def examine(task: Task, every: list[Docket], tell: Tell | None = None) -> Judged:
+def examine(task: Task, every: list[LabelCheck], tell: Tell | None = None) -> Judged:
     """The suspicious labels, worst first, an image at most once."""
     # these nets learned from the labels: that they prefer another class at all says enough, so there is no threshold
     bars = torch.zeros(len(task.classes))
     worst: dict[int, Suspect] = {}
-    for docket in every:
-        for each in suspects.find(docket, bars, tell):
+    for check in every:
+        for each in suspects.find(check, bars, tell):
             if each.labeled and (each.position not in worst or worst[each.position].score < each.score):
                 worst[each.position] = each
     found = suspects.ranked(each for each in worst.values() if each.suspicious)

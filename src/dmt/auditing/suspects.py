@@ -50,7 +50,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Docket:
+class LabelCheck:
     """Images whose labels an ensemble shall judge.
 
     Attributes:
@@ -80,7 +80,7 @@ class Docket:
         """Labels (n, *S) without those of classes that the ensemble has never seen."""
         return given if self.known is None else given.where(self.known.to(given.device)[given.clamp(min=0)], IGNORE)
 
-    def only(self, places: Iterable[int]) -> "Docket":
+    def only(self, places: Iterable[int]) -> "LabelCheck":
         """The same for those of its images that are at these places."""
         wanted = torch.isin(self.places, torch.tensor(list(places), dtype=torch.int64)).nonzero().squeeze(1)
         return replace(self, images=self.images.take(wanted), places=self.places[wanted])
@@ -92,14 +92,14 @@ class Judged:
 
     Attributes:
         found: the findings, worst first.
-        dockets, bars: by whom and by which thresholds, to make pictures of it.
+        checks, bars: by whom and by which thresholds, to make pictures of it.
         of: how many images have a label in question.
         share: of their labels those that are suspicious; of masks, of the labeled pixels in the mean over images.
         agreement: the share of the labels that judges who did not learn from them would give too.
     """
 
     found: list[Suspect]
-    dockets: list[Docket]
+    checks: list[LabelCheck]
     bars: Tensor
     of: int
     share: float
@@ -118,7 +118,7 @@ class Judged:
     def counted(self) -> str:
         """How many labels are suspicious; of masks, also which part of the pixels."""
         text = f"{len(self.suspicious):,} of {self.of:,}"
-        pixels = self.dockets[0].ensemble.task.pixels
+        pixels = self.checks[0].ensemble.task.pixels
         return f"{text} masks, and {self.share:.1%} of the pixels, mean over masks" if pixels else text
 
     @property
@@ -130,19 +130,19 @@ class Judged:
         return f"{text}: too few, most of these marks may be false" if self.poor else text
 
 
-def thresholds(dockets: Iterable[Docket], classes: int, tell: Tell | None = None) -> Thresholds:
-    """What counts as sure of each class, over all dockets."""
+def thresholds(checks: Iterable[LabelCheck], classes: int, tell: Tell | None = None) -> Thresholds:
+    """What counts as sure of each class, over all checks."""
     found = Thresholds(classes)
-    for docket in dockets:
-        for _, probabilities, given in docket.look(tell):
-            found.add(probabilities.mean(0), docket.judged(given))
+    for check in checks:
+        for _, probabilities, given in check.look(tell):
+            found.add(probabilities.mean(0), check.judged(given))
     return found
 
 
-def find(docket: Docket, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
+def find(check: LabelCheck, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
     """A finding for every image."""
-    for view, probabilities, given in docket.look(tell):
-        verdict = docket.judge(probabilities, given, bars)
+    for view, probabilities, given in check.look(tell):
+        verdict = check.judge(probabilities, given, bars)
         summary = confident.summarize(verdict, given, probabilities.shape[2])
         spread = torch.stack([_said(each, given, verdict, summary) for each in probabilities], 1).tolist()
         labeled = (given != IGNORE).view(len(given), -1).any(1)
@@ -150,15 +150,15 @@ def find(docket: Docket, bars: Tensor, tell: Tell | None = None) -> Iterator[Sus
         rows = zip(view.positions.tolist(), *(column.tolist() for column in columns), spread, strict=True)
         for position, first, second, share, score, there, said in rows:
             yield Suspect(
-                position=int(docket.places[position]),
-                file=docket.images.ids[position],
+                position=int(check.places[position]),
+                file=check.images.ids[position],
                 given=first,
                 suggested=second,
                 suspicious=share >= PART,
                 score=score,
                 share=share,
                 nets=tuple((own, other) for own, other in said),
-                source=docket.source,
+                source=check.source,
                 labeled=there,
             )
 
