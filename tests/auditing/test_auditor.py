@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import dmt
 from dmt.auditing import audit_files, audit_tables, auditor, label_studio, pseudo_labels, suspects
-from dmt.auditing.audit_files import Desk
+from dmt.auditing.audit_files import AuditOutput
 from dmt.auditing.suspects import Judged, Suspect
 from dmt.cli import app
 from dmt.core.execution import Execution
@@ -176,7 +176,7 @@ def test_how_far_the_judges_can_be_believed_is_said(
     assert words in told
     assert ("probably wrong" in told) == (agreement > suspects.POOR)
     ensemble = labels.checks[0].ensemble
-    audit_files.write(Desk(tmp_path, ensemble, "title", 3, None), findings)
+    audit_files.write(AuditOutput(tmp_path, ensemble, "title", 3, None), findings)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert f"The nets that judge agree with {agreement:.0%} of the labels" in page
     assert ("Given labels that look wrong" in page) == (agreement < suspects.POOR)

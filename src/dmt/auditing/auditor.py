@@ -20,7 +20,7 @@ from pathlib import Path
 
 from dmt import files, presets
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
-from dmt.auditing.audit_files import Desk, Findings
+from dmt.auditing.audit_files import AuditOutput, Findings
 from dmt.auditing.ensembles import Ensemble, Tell
 from dmt.auditing.given_labels import Conditions, CrossFit
 from dmt.auditing.suspects import Judged
@@ -107,7 +107,7 @@ def audit(
             title = f"{named.name}: {job.method}, seed {job.seed}"
             own = manifest["data"] in presets.OWN
             images = Path(data_folder or manifest["folder"]) if own else None
-            audit_files.write(Desk(place, nets, title, count, images, _tell(conditions, "drawing")), findings)
+            audit_files.write(AuditOutput(place, nets, title, count, images, _tell(conditions, "drawing")), findings)
     return Audited(place, findings, in_words(findings))
 
 

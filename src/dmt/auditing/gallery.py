@@ -24,7 +24,7 @@ Look = Callable[[int], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Wall:
+class PictureList:
     """A list of the gallery with its pictures.
 
     Attributes:
@@ -54,15 +54,15 @@ def page(title: str, subtitle: str, *sections: Child) -> bytes:
     return document.document(title, *sections, subtitle=subtitle).encode()
 
 
-def suspects(title: str, note: str, found: Sequence[Suspect], wall: Wall, names: Names) -> Safe:
+def suspects(title: str, note: str, found: Sequence[Suspect], listed: PictureList, names: Names) -> Safe:
     """Labels that are probably wrong."""
-    cards = [_suspect(each, wall, names) for each in found]
+    cards = [_suspect(each, listed, names) for each in found]
     return _section(title, note, cards, names)
 
 
-def candidates(title: str, note: str, found: Sequence[Candidate], wall: Wall, names: Names) -> Safe:
+def candidates(title: str, note: str, found: Sequence[Candidate], listed: PictureList, names: Names) -> Safe:
     """Images worth a label."""
-    cards = [_candidate(number, each, wall, names) for number, each in enumerate(found, start=1)]
+    cards = [_candidate(number, each, listed, names) for number, each in enumerate(found, start=1)]
     return _section(title, note, cards, names)
 
 
@@ -76,34 +76,34 @@ def _section(title: str, note: str, cards: Sequence[Safe], names: Names) -> Safe
     return document.section(title, _legend(names) if names.palette and cards else None, body, note=note)
 
 
-def _suspect(each: Suspect, wall: Wall, names: Names) -> Safe:
-    told = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(wall.nets, each.nets, strict=True)]
-    share = f", {each.share:.1%} of its labeled pixels" if each.position in wall.pictures else ""
+def _suspect(each: Suspect, listed: PictureList, names: Names) -> Safe:
+    told = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(listed.nets, each.nets, strict=True)]
+    share = f", {each.share:.1%} of its labeled pixels" if each.position in listed.pictures else ""
     change = tag("p", tag("b", names[each.given], " → ", names[each.suggested]), share)
     source = [f"learned by {each.source}"] if each.source else []
     alt = f"{each.file}: {names[each.given]} or {names[each.suggested]}"
-    return _card(each.position, alt, wall, names, [tag("p", each.file), change, _lines(told + source)])
+    return _card(each.position, alt, listed, names, [tag("p", each.file), change, _lines(told + source)])
 
 
-def _candidate(number: int, each: Candidate, wall: Wall, names: Names) -> Safe:
-    pixels = each.position in wall.pictures
+def _candidate(number: int, each: Candidate, listed: PictureList, names: Names) -> Safe:
+    pixels = each.position in listed.pictures
     said = [
         f"{name}: {sure:.0%} sure" if pixels else f"{name}: {names[label]} {sure:.0%}"
-        for name, (label, sure) in zip(wall.nets, each.nets, strict=True)
+        for name, (label, sure) in zip(listed.nets, each.nets, strict=True)
     ]
     doubt = f"doubt {each.doubt:.2f}, of it {each.disagreement:.2f} by disagreement"
     lines = [tag("p", tag("b", f"{number}. "), each.file), _lines([*said, doubt])]
-    return _card(each.position, f"{each.file}: {names[each.label]}?", wall, names, lines)
+    return _card(each.position, f"{each.file}: {names[each.label]}?", listed, names, lines)
 
 
 def _lines(texts: Sequence[str]) -> Safe:
     return tag("p", *[part for text in texts for part in (text, tag("br"))][:-1])
 
 
-def _card(position: int, alt: str, wall: Wall, names: Names, lines: Sequence[Safe]) -> Safe:
-    pictures = wall.pictures.get(position)
+def _card(position: int, alt: str, listed: PictureList, names: Names, lines: Sequence[Safe]) -> Safe:
+    pictures = listed.pictures.get(position)
     if pictures is None:
-        image = wall.look(position)
+        image = listed.look(position)
         return html.card(_picture(photo(image), alt, image), *lines)
     panes = [("image", photo(pictures.image), pictures.image)]
     if pictures.given is not None:
