@@ -33,7 +33,7 @@ class MaskPictures:
 def of_labels(
     check: LabelCheck, places: Iterable[int], bars: Tensor, tell: Tell | None = None
 ) -> dict[int, MaskPictures]:
-    """Pictures of labels that were judged, by place. Heat is the margin by which they lose, where they are suspicious."""
+    """By place, of labels that were judged. Heat is the margin by which they lose, where they are suspicious."""
     few = check.only(places)
     found = {}
     for view, probabilities, given in few.look(tell):
@@ -55,7 +55,7 @@ def of_labels(
 def of_doubt(
     ensemble: Ensemble, images: Images, places: list[int], tell: Tell | None = None
 ) -> dict[int, MaskPictures]:
-    """Pictures of unlabeled images, by place. Heat is the nets' doubt."""
+    """By place, of unlabeled images. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
     for view, probabilities in ensemble.look(few, tell):
