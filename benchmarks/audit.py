@@ -108,7 +108,7 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
     found = given_labels.examine(task, checks).found
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
     for check in checks:
-        for view, said in check.ensemble.look(check.images):
+        for view, said in check.ensemble.predictions(check.images):
             probabilities[check.places[view.positions]] = said.mean(0).cpu().numpy()
     ours = np.zeros(len(given), dtype=bool)
     ours[[each.position for each in found if each.suspicious]] = True
@@ -164,7 +164,7 @@ def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argp
     folder, task = Folder(_start(seed, options)), ensemble.task
     checks = pseudo_labels.checks(ensemble, folder, auditor.chosen_job(folder.path, "dmt", seed))
     found = pseudo_labels.examine(task, checks).found
-    given = torch.cat([labels for check in checks for _, _, labels in check.look()])
+    given = torch.cat([labels for check in checks for _, _, labels in check.predictions()])
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
     truth = _truth(opened.split(seed)[1], task.unlabeled.ids)
     wrong = ((given != truth) & (given >= 0)).numpy()

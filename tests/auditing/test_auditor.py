@@ -138,8 +138,8 @@ def test_a_pseudo_label_is_suspicious_where_the_nets_prefer_another_class(
     assert isinstance(pseudo, Judged)
     assert pseudo.suspicious
     check = pseudo.checks[0]
-    said = torch.cat([probabilities.mean(0) for _, probabilities, _ in check.look()])
-    given = torch.cat([labels for _, _, labels in check.look()])
+    said = torch.cat([probabilities.mean(0) for _, probabilities, _ in check.predictions()])
+    given = torch.cat([labels for _, _, labels in check.predictions()])
     wrong = (said.argmax(1) != given).nonzero().squeeze(1).tolist()
     assert {each.position for each in pseudo.found} == set(wrong)
     assert [each.score for each in pseudo.found] == sorted((each.score for each in pseudo.found), reverse=True)

@@ -154,7 +154,7 @@ def test_features_are_what_the_last_layer_gets(digits: Classification, net: str,
     assert features.shape == (300, width)
     layer = ensembles.last_layer(ensemble.nets[0], 10)
     assert layer is not None
-    logits = torch.cat([probabilities[0].log() for _, probabilities in ensemble.look(digits.unlabeled)])
+    logits = torch.cat([probabilities[0].log() for _, probabilities in ensemble.predictions(digits.unlabeled)])
     again = layer(features)
     torch.testing.assert_close(again.log_softmax(1), logits, atol=1e-4, rtol=1e-4)
 

@@ -38,14 +38,14 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     nets = (HOSTILE[1], "B2")
     masks = PictureList(lambda at: np.zeros((8, 8), np.uint8), {at: pictures(given=True) for at in range(COUNT)}, nets)
-    doubts = PictureList(masks.look, {at: pictures(given=False) for at in range(COUNT)}, nets)
+    doubts = PictureList(masks.image_at, {at: pictures(given=False) for at in range(COUNT)}, nets)
     plain = Names(HOSTILE, ())
     page = gallery.page(
         HOSTILE[0],
         HOSTILE[1],
         gallery.suspects("masks", HOSTILE[2], suspects, masks, names),
         gallery.candidates("to label", HOSTILE[0], candidates, doubts, names),
-        gallery.suspects("images", "", suspects, PictureList(masks.look, {}, nets), plain),
+        gallery.suspects("images", "", suspects, PictureList(masks.image_at, {}, nets), plain),
         gallery.missing(HOSTILE[1], HOSTILE[0]),
     )
     path = tmp_path_factory.mktemp("gallery") / "index.html"

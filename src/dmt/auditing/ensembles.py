@@ -29,7 +29,7 @@ class Ensemble:
     names: tuple[str, ...]
     device: torch.device
 
-    def look(self, images: Images, tell: Tell | None = None) -> Iterator[tuple[View, Tensor]]:
+    def predictions(self, images: Images, tell: Tell | None = None) -> Iterator[tuple[View, Tensor]]:
         """Batch by batch: the images, and probabilities (nets, n, C, *S) float32.
 
         Args:

@@ -19,7 +19,7 @@ LONGEST = 128
 
 LEVELS = 16
 
-Look = Callable[[int], np.ndarray]
+ImageAt = Callable[[int], np.ndarray]
 """Position -> the image."""
 
 
@@ -28,12 +28,12 @@ class PictureList:
     """A list of the gallery with its pictures.
 
     Attributes:
-        look: gives the image at a position.
+        image_at: gives the image at a position.
         pictures: of pixels, by position.
         nets: names of the nets that judged.
     """
 
-    look: Look
+    image_at: ImageAt
     pictures: Mapping[int, MaskPictures]
     nets: tuple[str, ...]
 
@@ -103,7 +103,7 @@ def _lines(texts: Sequence[str]) -> Safe:
 def _card(position: int, alt: str, listed: PictureList, names: Names, lines: Sequence[Safe]) -> Safe:
     pictures = listed.pictures.get(position)
     if pictures is None:
-        image = listed.look(position)
+        image = listed.image_at(position)
         return html.card(_picture(photo(image), alt, image), *lines)
     panes = [("image", photo(pictures.image), pictures.image)]
     if pictures.given is not None:

@@ -93,7 +93,7 @@ def choose(ensemble: Ensemble, count: int, tell: Tell | None = None) -> list[Can
 
 def read(ensemble: Ensemble, images: Images, tell: Tell | None = None) -> Reading:
     """Doubt and disagreement about every image."""
-    parts = [(view.positions, _read(ensemble, images, view, said)) for view, said in ensemble.look(images, tell)]
+    parts = [(view.positions, _read(ensemble, images, view, said)) for view, said in ensemble.predictions(images, tell)]
     order = torch.cat([positions for positions, _ in parts]).argsort()
     columns = zip(*(part for _, part in parts), strict=True)
     return Reading(*(torch.cat(column)[order] for column in columns))

@@ -36,7 +36,7 @@ def of_labels(
     """By place, of labels that were judged. Heat is the margin by which they lose, where they are suspicious."""
     few = check.only(places)
     found = {}
-    for view, probabilities, given in few.look(tell):
+    for view, probabilities, given in few.predictions(tell):
         verdict = few.judge(probabilities, given, bars)
         planes = (probabilities.mean(0).argmax(1), verdict.margin.where(verdict.suspicious, 0.0), given)
         suggested, heat, labels = (plane.cpu() for plane in planes)
@@ -58,7 +58,7 @@ def of_doubt(
     """By place, of unlabeled images. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
-    for view, probabilities in ensemble.look(few, tell):
+    for view, probabilities in ensemble.predictions(few, tell):
         suggested, heat = probabilities.mean(0).argmax(1).cpu(), disagreement.doubt(probabilities).cpu()
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few, position)

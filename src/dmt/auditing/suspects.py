@@ -67,9 +67,9 @@ class LabelCheck:
     known: Tensor | None = None
     source: str = ""
 
-    def look(self, tell: Tell | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
+    def predictions(self, tell: Tell | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
         """Batch by batch: the images, what the nets say (nets, n, C, *S), and the labels in question (n, *S)."""
-        for view, probabilities in self.ensemble.look(self.images, tell):
+        for view, probabilities in self.ensemble.predictions(self.images, tell):
             yield view, probabilities, self.labels(view, self.places[view.positions])
 
     def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Verdict:
@@ -134,14 +134,14 @@ def thresholds(checks: Iterable[LabelCheck], classes: int, tell: Tell | None = N
     """What counts as sure of each class, over all checks."""
     found = Thresholds(classes)
     for check in checks:
-        for _, probabilities, given in check.look(tell):
+        for _, probabilities, given in check.predictions(tell):
             found.add(probabilities.mean(0), check.judged(given))
     return found
 
 
 def find(check: LabelCheck, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
     """A finding for every image."""
-    for view, probabilities, given in check.look(tell):
+    for view, probabilities, given in check.predictions(tell):
         verdict = check.judge(probabilities, given, bars)
         summary = confident.summarize(verdict, given, probabilities.shape[2])
         spread = torch.stack([_said(each, given, verdict, summary) for each in probabilities], 1).tolist()
