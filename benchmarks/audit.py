@@ -28,14 +28,13 @@ from dmt import config as configuration
 from dmt import files, presets
 from dmt.auditing import auditor, given_labels, label_next, pseudo_labels
 from dmt.auditing.ensembles import Ensemble
-from dmt.auditing.given_labels import Conditions, CrossFit
+from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.images.audit import Audit
 from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.sets import LabeledSet
-from dmt.fitting.runner import Conditions as RunConditions
-from dmt.fitting.runner import Runner
+from dmt.fitting.runner import Conditions, Runner
 from dmt.results.report import Report
 from dmt.results.tables import spread
 from dmt.runs import environment, progress, starting
@@ -104,7 +103,7 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
         environment.threads(environment.fitting_threads(task.shape)),
         execution.active(),
     ):
-        checks = given_labels.train(task, recipe, Conditions(execution, Stop(None), watcher))
+        checks = given_labels.train(task, recipe, AuditContext(execution, Stop(None), watcher))
     found = given_labels.examine(task, checks).found
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
     for check in checks:
@@ -245,7 +244,7 @@ def _fit(config: Config, out: Path, seed: int, positions: np.ndarray, options: a
     execution = environment.pick_execution(options.device)
     folder, starts = Folder(out), starting.find({}, config, "random", None)
     with progress.default() as watcher:
-        runner = Relabeled(config, folder, starts, RunConditions(options.data, execution, 30.0, Stop(None), watcher))
+        runner = Relabeled(config, folder, starts, Conditions(options.data, execution, 30.0, Stop(None), watcher))
         runner.more = {seed: positions}
         runner.open([seed])
         head = {

@@ -22,7 +22,7 @@ from dmt import files, presets
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import AuditOutput, Findings
 from dmt.auditing.ensembles import Ensemble, Tell
-from dmt.auditing.given_labels import Conditions, CrossFit
+from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
@@ -96,50 +96,50 @@ def audit(
     task = case.task(job.seed)
     with watcher or progress.default() as watching:
         stop = Stop(None)
-        conditions = Conditions(execution.for_net(case.config.net, task.pixels), stop, watching)
+        context = AuditContext(execution.for_net(case.config.net, task.pixels), stop, watching)
         manifest = Folder(path).manifest()
         place.mkdir(parents=True, exist_ok=True)
         with Folder(place).locked(), stop.on_signals(), environment.threads(manifest["threads"]), execution.active():
             about = {"run": str(path), "method": job.method, "seed": job.seed, "folds": folds, "count": count}
             files.write_json(place / ABOUT, about | {"images": manifest["images"]})
             recipe = CrossFit(case.config, _starts(path, case, start), job.seed, folds, place / "work")
-            findings, nets = _examine(Folder(path), job, task, recipe, conditions, count)
+            findings, nets = _examine(Folder(path), job, task, recipe, context, count)
             title = f"{named.name}: {job.method}, seed {job.seed}"
             own = manifest["data"] in presets.OWN
             images = Path(data_folder or manifest["folder"]) if own else None
-            audit_files.write(AuditOutput(place, nets, title, count, images, _tell(conditions, "drawing")), findings)
+            audit_files.write(AuditOutput(place, nets, title, count, images, _tell(context, "drawing")), findings)
     return Audited(place, findings, in_words(findings))
 
 
 def _examine(
-    folder: Folder, job: JobResult, task: Task, recipe: CrossFit, conditions: Conditions, count: int
+    folder: Folder, job: JobResult, task: Task, recipe: CrossFit, context: AuditContext, count: int
 ) -> tuple[Findings, Ensemble]:
     """The three lists, and the run's nets that made two of them."""
-    labels = _labels(task, recipe, conditions)
-    nets = ensemble(folder, job, task, recipe.config, conditions.execution)
+    labels = _labels(task, recipe, context)
+    nets = ensemble(folder, job, task, recipe.config, context.execution)
     checks = pseudo_labels.checks(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."
     if checks:
-        pseudo = pseudo_labels.examine(task, checks, _tell(conditions, "judging pseudo labels"))
-    following = label_next.choose(nets, count, _tell(conditions, "looking for images to label"))
+        pseudo = pseudo_labels.examine(task, checks, _tell(context, "judging pseudo labels"))
+    following = label_next.choose(nets, count, _tell(context, "looking for images to label"))
     return Findings(labels, pseudo, following or "There are no unlabeled images."), nets
 
 
-def _labels(task: Task, recipe: CrossFit, conditions: Conditions) -> Judged | str:
+def _labels(task: Task, recipe: CrossFit, context: AuditContext) -> Judged | str:
     most = len(task.labeled)
     if most < recipe.folds:
         return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
-    checks = given_labels.train(task, recipe, conditions)
-    return given_labels.examine(task, checks, _tell(conditions, "judging labels"))
+    checks = given_labels.train(task, recipe, context)
+    return given_labels.examine(task, checks, _tell(context, "judging labels"))
 
 
-def _tell(conditions: Conditions, what: str) -> Tell:
+def _tell(context: AuditContext, what: str) -> Tell:
     """Shows how far it is, and ends it where somebody wants it to stop."""
 
     def tell(done: int, of: int) -> None:
-        conditions.watcher.busy(what, done, of)
-        if conditions.stop():
-            raise conditions.stop.error()
+        context.watcher.busy(what, done, of)
+        if context.stop():
+            raise context.stop.error()
 
     return tell
 

@@ -61,7 +61,7 @@ class CrossFit:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class AuditContext:
     """Where the judges are trained, who may stop it, and who hears of it."""
 
     execution: Execution
@@ -113,15 +113,15 @@ def judges(task: Task, recipe: CrossFit) -> list[Judge]:
     return found
 
 
-def train(task: Task, recipe: CrossFit, conditions: Conditions) -> list[LabelCheck]:
+def train(task: Task, recipe: CrossFit, context: AuditContext) -> list[LabelCheck]:
     """Train the judges that are not there yet. Returns the labels of each fold with the nets that shall judge them."""
     every = judges(task, recipe)
     cost = every[0].stage.schedule.batch
     done = sum(_done(_place(task, recipe, judge)) * cost for judge in every)
-    conditions.watcher.begin(sum(judge.steps * cost for judge in every), done)
+    context.watcher.begin(sum(judge.steps * cost for judge in every), done)
     for judge in every:
-        _train(task, recipe, conditions, judge)
-    return [_check(task, recipe, conditions, [each for each in every if each.fold == fold])
+        _train(task, recipe, context, judge)
+    return [_check(task, recipe, context, [each for each in every if each.fold == fold])
             for fold in range(1, recipe.folds + 1)]  # fmt: skip
 
 
@@ -134,12 +134,12 @@ def examine(task: Task, checks: list[LabelCheck], tell: Tell | None = None) -> J
     return Judged(found, checks, bars, of, sum(each.share for each in found) / max(1, of), sure.agreement)
 
 
-def _train(task: Task, recipe: CrossFit, conditions: Conditions, judge: Judge) -> None:
+def _train(task: Task, recipe: CrossFit, context: AuditContext, judge: Judge) -> None:
     place = _place(task, recipe, judge)
     checkpoint = Checkpoint(place)
     if checkpoint.done:
         return
-    stage, execution = judge.stage, conditions.execution
+    stage, execution = judge.stage, context.execution
     spec = task.net_spec(recipe.config.net_of(stage.line))
     net = build.build(spec, streams.seed_of(judge.seed, "net"))
     if checkpoint.state() is None:
@@ -147,16 +147,16 @@ def _train(task: Task, recipe: CrossFit, conditions: Conditions, judge: Judge) -
     labeled = task.labeled.take(judge.learned)
     batches = task.batches(labeled, None, stage.schedule, judge.seed, execution)
     trainer = Trainer([net], stage.objective, stage.schedule, batches, judge.steps, judge.seed, execution)
-    conditions.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
-    pace = loop.Pace(CHECKPOINT_EVERY, conditions.stop, conditions.watcher.step)
+    context.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
+    pace = loop.Pace(CHECKPOINT_EVERY, context.stop, context.watcher.step)
     if not loop.fit(trainer, checkpoint, Journal(place / "journal.jsonl"), pace):
-        raise conditions.stop.error()
+        raise context.stop.error()
     trainer.close()
 
 
-def _check(task: Task, recipe: CrossFit, conditions: Conditions, panel: list[Judge]) -> LabelCheck:
+def _check(task: Task, recipe: CrossFit, context: AuditContext, panel: list[Judge]) -> LabelCheck:
     held, learned = task.labeled.take(panel[0].held), task.labeled.take(panel[0].learned)
-    device = conditions.execution.device
+    device = context.execution.device
     nets = []
     for judge in panel:
         spec = task.net_spec(recipe.config.net_of(judge.stage.line))
