@@ -37,8 +37,8 @@ def of_labels(
     few = check.only(places)
     found = {}
     for view, probabilities, given in few.predictions(tell):
-        verdict = few.judge(probabilities, given, bars)
-        planes = (probabilities.mean(0).argmax(1), verdict.margin.where(verdict.suspicious, 0.0), given)
+        judgment = few.judge(probabilities, given, bars)
+        planes = (probabilities.mean(0).argmax(1), judgment.margin.where(judgment.suspicious, 0.0), given)
         suggested, heat, labels = (plane.cpu() for plane in planes)
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few.images, position)

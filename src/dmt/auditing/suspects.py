@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dmt.auditing.ensembles import Ensemble, Images, Tell
 from dmt.core import confident
-from dmt.core.confident import Summary, Thresholds, Verdict
+from dmt.core.confident import Judgment, Summary, Thresholds
 from dmt.tasks.base import View
 from dmt.types import IGNORE
 
@@ -72,7 +72,7 @@ class LabelCheck:
         for view, probabilities in self.ensemble.predictions(self.images, tell):
             yield view, probabilities, self.labels(view, self.places[view.positions])
 
-    def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Verdict:
+    def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Judgment:
         """What the ensemble thinks in the mean, site by site."""
         return confident.judge(probabilities.mean(0), given, bars, self.known)
 
@@ -142,9 +142,9 @@ def thresholds(checks: Iterable[LabelCheck], classes: int, tell: Tell | None = N
 def find(check: LabelCheck, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
     """A finding for every image."""
     for view, probabilities, given in check.predictions(tell):
-        verdict = check.judge(probabilities, given, bars)
-        summary = confident.summarize(verdict, given, probabilities.shape[2])
-        spread = torch.stack([_said(each, given, verdict, summary) for each in probabilities], 1).tolist()
+        judgment = check.judge(probabilities, given, bars)
+        summary = confident.summarize(judgment, given, probabilities.shape[2])
+        spread = torch.stack([_said(each, given, judgment, summary) for each in probabilities], 1).tolist()
         labeled = (given != IGNORE).view(len(given), -1).any(1)
         columns = (summary.given, summary.suggested, summary.share, summary.score, labeled)
         rows = zip(view.positions.tolist(), *(column.tolist() for column in columns), spread, strict=True)
@@ -168,9 +168,9 @@ def ranked(suspects: Iterable[Suspect]) -> list[Suspect]:
     return sorted(suspects, key=lambda each: (not each.suspicious, -each.score, each.position))
 
 
-def _said(probabilities: Tensor, given: Tensor, verdict: Verdict, summary: Summary) -> Tensor:
+def _said(probabilities: Tensor, given: Tensor, judgment: Judgment, summary: Summary) -> Tensor:
     """(n, 2) what one net gives the given class and the suggested one."""
-    pair = (confident.self_confidence(probabilities, each) for each in (given, verdict.suggested))
+    pair = (confident.self_confidence(probabilities, each) for each in (given, judgment.suggested))
     return torch.stack([_mean(each, summary.sites) for each in pair], 1)
 
 
