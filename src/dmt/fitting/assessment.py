@@ -37,7 +37,7 @@ def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> 
     images = {"validation": task.validation, "test": task.test}
 
     def score(split: str, copy: str) -> dict[str, Any]:
-        found, evidence = inference.testify(copies[copy], task, images[split], trainer.device)
+        found, evidence = inference.score_with_evidence(copies[copy], task, images[split], trainer.device)
         evidence_files.write(place, split, copy, evidence)
         return found.as_json()
 
