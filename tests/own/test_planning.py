@@ -19,14 +19,14 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def images(tmp_path: Path) -> tuple[Config, FolderContents]:
-    choice = choosing.choose(photo_layout.write_classes(tmp_path, labeled=5, unlabeled=60, test=2), CPU)
-    return choice.preset.config, choice.contents
+    setup = choosing.choose(photo_layout.write_classes(tmp_path, labeled=5, unlabeled=60, test=2), CPU)
+    return setup.preset.config, setup.contents
 
 
 @pytest.fixture
 def pixels(tmp_path: Path) -> tuple[Config, FolderContents]:
-    choice = choosing.choose(photo_layout.write_masks(tmp_path, labeled=10, unlabeled=6), CPU)
-    return choice.preset.config, choice.contents
+    setup = choosing.choose(photo_layout.write_masks(tmp_path, labeled=10, unlabeled=6), CPU)
+    return setup.preset.config, setup.contents
 
 
 def kinds(config: Config) -> set[str]:

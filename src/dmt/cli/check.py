@@ -37,10 +37,10 @@ def check(
     forecast, stops = None, False
     if not doctor.examine(contents, seen).fatal:
         try:
-            choice = choosing.choose(folder, execution.device)
-            choices = choice.lines
+            setup = choosing.choose(folder, execution.device)
+            choices = setup.lines
             if time:
-                config = choice.preset.config
+                config = setup.preset.config
                 rates = planning.rehearse(config, contents, execution)
                 forecast = planning.line(planning.forecast(config, contents, rates), execution.device)
         except DmtError as error:

@@ -167,8 +167,8 @@ def own_folder(data: str | Path) -> Path | None:
 def _chosen(own: Path, folder: Folder, execution: Execution, asked: Asked) -> tuple[Preset, tuple[str, ...]]:
     """What was chosen for own images: now, or when the run that goes on was made."""
     if not _is_run(folder):
-        choice = choosing.choose(own, execution.device, asked)
-        return choice.preset, (*choice.contents.notes, *choice.lines)
+        setup = choosing.choose(own, execution.device, asked)
+        return setup.preset, (*setup.contents.notes, *setup.lines)
     known = presets.get(folder.manifest()["data"])
     if known.name not in presets.OWN:
         raise RunError(f"{folder.path} was made for '{known.name}', not for images of your own; give another --out")

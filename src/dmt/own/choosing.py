@@ -36,7 +36,7 @@ LEAST = 5
 
 
 @dataclass(frozen=True)
-class Choice:
+class FolderSetup:
     """A preset made for one folder, and a line for each thing that was decided."""
 
     preset: Preset
@@ -69,7 +69,7 @@ class Asked:
         return "wheel" if net.endswith(f":{KNOWN}") and self.published else "random"
 
 
-def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Choice:
+def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> FolderSetup:
     """Decide everything for a folder. Reads names and some headers, writes nothing."""
     asked = asked or Asked()
     contents = photos.open_folder(folder)
@@ -144,7 +144,7 @@ def _most(net: _Net, large: bool, unlabeled: int) -> int:
     return 32
 
 
-def _images(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> Choice:
+def _images(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
     counts = [sum(photo.label == label for photo in contents.labeled) for label in range(len(contents.classes))]
     net = _image_net(asked, large, side, min(counts))
@@ -173,10 +173,10 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
     )
     config = Config(options, recipe, net=net.name)
     preset = replace(presets.get("photos"), config=config, start=_default(net.start))
-    return Choice(preset, contents, tuple(line for line in lines if line))
+    return FolderSetup(preset, contents, tuple(line for line in lines if line))
 
 
-def _pixels(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> Choice:
+def _pixels(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
     most = 512 if large else 128
     crop = _rounded(min(side, most), 256 if large else 64)
@@ -206,7 +206,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
     preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=_default(start))
-    return Choice(preset, contents, tuple(line for line in lines if line))
+    return FolderSetup(preset, contents, tuple(line for line in lines if line))
 
 
 def _default(start: str) -> str:

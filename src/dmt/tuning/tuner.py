@@ -89,10 +89,10 @@ def _default(
         config = configuration.override(presets.get(str(data)).config, settings)
         judges = config.data.validation
     else:
-        choice = choosing.choose(own, environment.pick_device(device), Asked.of(settings, starts))
-        config = configuration.override(choice.preset.config, settings)
-        told = (*choice.contents.notes, *choice.lines)
-        judges = len(choice.contents.validation) or planning.validation_images(config)
+        setup = choosing.choose(own, environment.pick_device(device), Asked.of(settings, starts))
+        config = configuration.override(setup.preset.config, settings)
+        told = (*setup.contents.notes, *setup.lines)
+        judges = len(setup.contents.validation) or planning.validation_images(config)
     if not judges:
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
         raise ConfigError(f"there are no validation images to judge settings by; {where}")
