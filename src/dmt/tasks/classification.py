@@ -84,7 +84,9 @@ def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
     return NetSpec(net, len(options.classes), (3, options.size, options.size), IMAGENET)
 
 
-def split_photos(options: PhotoOptions, parts: photo_sets.Parts[Tensor], seed: int) -> tuple[Classification, Audit]:
+def split_photos(
+    options: PhotoOptions, parts: photo_sets.FolderSets[Tensor], seed: int
+) -> tuple[Classification, Audit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):

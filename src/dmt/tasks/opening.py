@@ -31,12 +31,12 @@ class Opened:
     """A data set in memory, not split yet."""
 
     options: Options
-    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.Parts[Any]  # (train, test), or a folder's
+    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.FolderSets[Any]  # (train, test), or a folder's
 
     @property
     def fingerprint(self) -> str:
         """Of all images and labels."""
-        if isinstance(self.parts, photo_sets.Parts):
+        if isinstance(self.parts, photo_sets.FolderSets):
             every = (self.parts.labeled, self.parts.unlabeled, self.parts.validation, self.parts.test)
             return " ".join(part.fingerprint for part in every)
         return sets.fingerprint(self.parts)
@@ -44,14 +44,14 @@ class Opened:
     @property
     def skipped(self) -> tuple[str, ...]:
         """Unlabeled files that could not be read, with the reason."""
-        return self.parts.skipped if isinstance(self.parts, photo_sets.Parts) else ()
+        return self.parts.skipped if isinstance(self.parts, photo_sets.FolderSets) else ()
 
     def split(self, seed: int) -> tuple[Task, Audit | PixelAudit]:
         """The task of this seed, and the audit that alone knows the truth of its unlabeled images."""
         match self.options, self.parts:
-            case PhotoOptions() as options, photo_sets.Parts() as parts:
+            case PhotoOptions() as options, photo_sets.FolderSets() as parts:
                 return classification.split_photos(options, parts, seed)
-            case PhotoMaskOptions() as options, photo_sets.Parts() as parts:
+            case PhotoMaskOptions() as options, photo_sets.FolderSets() as parts:
                 return segmentation.split_photos(options, parts, seed)
             case SegmentOptions() as options, tuple() as images:
                 return segmentation.split_up(options, images, seed)
@@ -94,7 +94,7 @@ def _own_folder(
     if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
         raise DataError(f"{folder} has other classes than the run was made for ({', '.join(options.classes)})")
     opened = read_folder(options, contents, tell, room)
-    assert isinstance(opened.parts, photo_sets.Parts)
+    assert isinstance(opened.parts, photo_sets.FolderSets)
     skipped = opened.parts.skipped
     if contents.unlabeled and not len(opened.parts.unlabeled):
         raise DataError(f"none of the {len(skipped):,} unlabeled images can be read, the first: {skipped[0]}")

@@ -120,7 +120,7 @@ def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
 
 
 def split_photos(
-    options: PhotoMaskOptions, parts: photo_sets.Parts[Ragged], seed: int
+    options: PhotoMaskOptions, parts: photo_sets.FolderSets[Ragged], seed: int
 ) -> tuple[Segmentation, PixelAudit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the masks of the others."""
     labeled, validation = parts.labeled, parts.validation

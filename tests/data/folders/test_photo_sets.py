@@ -16,7 +16,7 @@ from torch import Tensor
 from dmt.data import buffers
 from dmt.data.folders import photo_files, photo_sets, photos
 from dmt.data.folders.contents import FolderContents
-from dmt.data.folders.photo_sets import Parts
+from dmt.data.folders.photo_sets import FolderSets
 from dmt.data.ragged import Ragged
 from dmt.errors import DataError
 
@@ -42,11 +42,11 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "MEMORY", 0)
 
 
-def squares(root: Path, room: Path | None = None, size: int = 24) -> Parts[Tensor]:
+def squares(root: Path, room: Path | None = None, size: int = 24) -> FolderSets[Tensor]:
     return photo_sets.read_squares(photos.open_folder(root), size, room, quiet)
 
 
-def same(one: Parts[Tensor], other: Parts[Tensor]) -> bool:
+def same(one: FolderSets[Tensor], other: FolderSets[Tensor]) -> bool:
     sets = ("labeled", "unlabeled", "validation", "test")
     alike = all(getattr(one, name).fingerprint == getattr(other, name).fingerprint for name in sets)
     pixels = all(torch.equal(getattr(one, name).images, getattr(other, name).images) for name in sets)
@@ -157,7 +157,7 @@ def test_a_broken_photo_that_gets_a_label_is_refused(tmp_path: Path) -> None:
 # --- planes ---
 
 
-def planes(root: Path, most: int = 512, room: Path | None = None) -> tuple[FolderContents, Parts[Ragged]]:
+def planes(root: Path, most: int = 512, room: Path | None = None) -> tuple[FolderContents, FolderSets[Ragged]]:
     contents = photos.open_folder(root)
     return contents, photo_sets.read_planes(contents, most, room, quiet)
 

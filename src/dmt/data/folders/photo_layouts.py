@@ -168,11 +168,11 @@ def mask_folders(root: Path) -> FolderContents | None:
     scheme = photo_colors.scheme([photo.mask for photo in photos if photo.mask], _listing(root, labeled))
     used = [f"{shown(labeled.name)}/images", f"{shown(labeled.name)}/masks"]
     used += [f"{shown(spare.name)}/"] if spare is not None else []
-    return _of_masks(root, several(used), Parts(photos, unlabeled, **aside), scheme, [*notes, *leftovers.notes()])
+    return _of_masks(root, several(used), MaskPhotos(photos, unlabeled, **aside), scheme, [*notes, *leftovers.notes()])
 
 
 @dataclass(frozen=True)
-class Parts:
+class MaskPhotos:
     """The four parts of a folder whose pixels get labels."""
 
     labeled: tuple[Photo, ...]
@@ -181,7 +181,9 @@ class Parts:
     test: tuple[Photo, ...]
 
 
-def _of_masks(root: Path, used: str, parts: Parts, scheme: photo_colors.Scheme, notes: Iterable[str]) -> FolderContents:
+def _of_masks(
+    root: Path, used: str, parts: MaskPhotos, scheme: photo_colors.Scheme, notes: Iterable[str]
+) -> FolderContents:
     kind = "class numbers" if scheme.colors is None else "colors"
     single = [f"there is only one class, '{shown(scheme.classes[0])}'"] if len(scheme.classes) == 1 else []
     return FolderContents(
@@ -266,7 +268,7 @@ def voc_folders(root: Path) -> FolderContents | None:
     return _of_masks(root, "JPEGImages/ with SegmentationClass/, as PASCAL VOC", parts, scheme, notes)
 
 
-def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path]) -> tuple[Parts, list[str]]:
+def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path]) -> tuple[MaskPhotos, list[str]]:
     """Images of one folder parted by their masks and by lists, as far as these exist; and notes."""
     leftovers, notes = Leftovers(), list[str]()
     images = _stems(folder, root, leftovers)
@@ -291,7 +293,7 @@ def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Pat
     if not unlabeled:
         notes.append(NOTHING_UNLABELED)
     parts = {part: tuple(whole[stem] for stem in sorted(ids.get(part, ()))) for part in ("validation", "test")}
-    return Parts(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts), [*notes, *leftovers.notes()]
+    return MaskPhotos(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts), [*notes, *leftovers.notes()]
 
 
 def _ids(path: Path, images: Mapping[str, Photo], whole: Mapping[str, Photo]) -> list[str]:

@@ -27,7 +27,7 @@ AHEAD = 64
 
 
 @dataclass(frozen=True)
-class Parts(Generic[Planes]):
+class FolderSets(Generic[Planes]):
     """A folder in memory, or in a file that looks like memory.
 
     Attributes:
@@ -54,7 +54,7 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
     return max(1, round(size[0] * most / longer)), max(1, round(size[1] * most / longer))
 
 
-def read_squares(contents: FolderContents, size: int, room: Path | None, tell: Tell) -> Parts[Tensor]:
+def read_squares(contents: FolderContents, size: int, room: Path | None, tell: Tell) -> FolderSets[Tensor]:
     """All photos as (N, 3, size, size) uint8.
 
     Args:
@@ -99,7 +99,7 @@ def read_squares(contents: FolderContents, size: int, room: Path | None, tell: T
 
 def _squares(
     contents: FolderContents, images: Tensor, digests: Sequence[str | None], skipped: Sequence[str]
-) -> Parts[Tensor]:
+) -> FolderSets[Tensor]:
     start, sets = 0, {}
     for name, photos in contents.parts():
         if name == "unlabeled":
@@ -112,10 +112,10 @@ def _squares(
     unlabeled = UnlabeledSet(
         tuple(each for each, _ in good), images[start : start + len(good)], tuple(digest for _, digest in good)
     )
-    return Parts(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
+    return FolderSets(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
 
 
-def read_planes(contents: FolderContents, most: int, room: Path | None, tell: Tell) -> Parts[Ragged]:
+def read_planes(contents: FolderContents, most: int, room: Path | None, tell: Tell) -> FolderSets[Ragged]:
     """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
     skipped: list[str] = []
     classes = len(contents.classes)
@@ -157,7 +157,7 @@ def read_planes(contents: FolderContents, most: int, room: Path | None, tell: Te
         kept = torch.tensor([at for at in range(len(good)) if at not in broken], dtype=torch.int64)
         return UnlabeledSet(tuple(good[at][0].id for at in kept.tolist()), images[kept])
 
-    return Parts(
+    return FolderSets(
         labeled("labeled", contents.labeled),
         unlabeled(contents.unlabeled),
         labeled("validation", contents.validation),
