@@ -4,13 +4,16 @@ A *site* is whatever gets one label: an image in classification, a pixel in segm
 ``(N, C, *S)`` and everything per site is ``(N, *S)``, with ``S = ()`` or ``(H, W)``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 IGNORE = -1
 """The label of a site that has none. 255 exists only inside files."""
+
+ProgressCallback = Callable[[int, int], None]
+"""Is called with (done, total) while something takes long."""
 
 
 @dataclass(frozen=True)

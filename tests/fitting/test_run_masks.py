@@ -17,11 +17,11 @@ from dmt import files
 from dmt.data import ragged
 from dmt.data.pixels import segment_sets
 from dmt.data.pixels.segment_sets import Notify, Parts, SegmentSet
-from dmt.data.ragged import Tell
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
+from dmt.types import ProgressCallback
 from dmt.use import scoring
 
 CPU = torch.device("cpu")
@@ -31,7 +31,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, known: SegmentSet, train: LabeledS
     """From here on the scenes have other training images or masks."""
     _, test = known.read(Path(), print, lambda done, of: None)
 
-    def read(folder: Path, notify: Notify, tell: Tell) -> Parts:
+    def read(folder: Path, notify: Notify, tell: ProgressCallback) -> Parts:
         return train, test
 
     monkeypatch.setitem(segment_sets.SEGMENT_SETS, "scenes", dataclasses.replace(known, read=read))

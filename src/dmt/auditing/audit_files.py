@@ -11,7 +11,7 @@ from PIL import Image
 
 from dmt import files
 from dmt.auditing import audit_tables, gallery, label_studio, mask_pictures
-from dmt.auditing.ensembles import Ensemble, Images, Tell
+from dmt.auditing.ensembles import Ensemble, Images
 from dmt.auditing.gallery import Names, PictureList
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.label_studio import LabelingTask
@@ -21,6 +21,7 @@ from dmt.data.folders import photo_files
 from dmt.pages.html import Safe
 from dmt.pseudo.pixel_store import name_of
 from dmt.tasks.base import Task
+from dmt.types import ProgressCallback
 
 GALLERY, LABELS, PSEUDO, NEXT = "index.html", "labels.csv", "pseudo_labels.csv", "label_next.csv"
 TASKS, INTERFACE, IMAGES = "label_studio.json", "label_studio.xml", "images"
@@ -55,7 +56,7 @@ class AuditOutput:
     title: str
     count: int
     files: Path | None
-    tell: Tell | None = None
+    tell: ProgressCallback | None = None
 
     @property
     def task(self) -> Task:

@@ -21,7 +21,7 @@ from pathlib import Path
 from dmt import files, presets
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import AuditOutput, Findings
-from dmt.auditing.ensembles import Ensemble, Tell
+from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.auditing.suspects import Judged
 from dmt.config import Config
@@ -36,6 +36,7 @@ from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import finished_net
+from dmt.types import ProgressCallback
 from dmt.use import scoring
 from dmt.use.scoring import Finished
 
@@ -133,7 +134,7 @@ def _labels(task: Task, recipe: CrossFit, context: AuditContext) -> Judged | str
     return given_labels.examine(task, checks, _tell(context, "judging labels"))
 
 
-def _tell(context: AuditContext, what: str) -> Tell:
+def _tell(context: AuditContext, what: str) -> ProgressCallback:
     """Shows how far it is, and ends it where somebody wants it to stop."""
 
     def tell(done: int, of: int) -> None:

@@ -1,6 +1,6 @@
 """Nets that look at the same images together: what each of them says, and what they see."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.tasks.base import Task, View
 from dmt.training import inference
+from dmt.types import ProgressCallback
 
 Images = UnlabeledSet[Any] | LabeledSet[Any]
-Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Ensemble:
     names: tuple[str, ...]
     device: torch.device
 
-    def predictions(self, images: Images, tell: Tell | None = None) -> Iterator[tuple[View, Tensor]]:
+    def predictions(self, images: Images, tell: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor]]:
         """Batch by batch: the images, and probabilities (nets, n, C, *S) float32.
 
         Args:
@@ -44,7 +44,7 @@ class Ensemble:
             if tell is not None:
                 tell(done, len(images))
 
-    def features(self, images: Images, tell: Tell | None = None) -> Tensor:
+    def features(self, images: Images, tell: ProgressCallback | None = None) -> Tensor:
         """(N, D) on the host: what goes into the last layer of the first net, in the mean over a picture.
 
         Of a net whose last layer cannot be found, it is small copies of the images themselves.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dmt.auditing import suspects
-from dmt.auditing.ensembles import Ensemble, Tell
+from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.suspects import Judged, LabelCheck
 from dmt.config import Config
 from dmt.core import streams
@@ -33,7 +33,7 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.journal import Journal
 from dmt.training.trainer import Trainer
-from dmt.types import Sizes
+from dmt.types import ProgressCallback, Sizes
 
 NETS = 2
 """Nets that judge each label. One alone is wrong about a label more often than two in the mean."""
@@ -125,7 +125,7 @@ def train(task: Task, recipe: CrossFit, context: AuditContext) -> list[LabelChec
             for fold in range(1, recipe.folds + 1)]  # fmt: skip
 
 
-def examine(task: Task, checks: list[LabelCheck], tell: Tell | None = None) -> Judged:
+def examine(task: Task, checks: list[LabelCheck], tell: ProgressCallback | None = None) -> Judged:
     """A finding for every labeled image, the most suspicious first."""
     sure = suspects.thresholds(checks, len(task.classes), tell)
     bars = sure.values()

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from dmt.auditing import ensembles
-from dmt.auditing.ensembles import Ensemble, Images, Tell
+from dmt.auditing.ensembles import Ensemble, Images
 from dmt.core import disagreement, diverse
 from dmt.core.diverse import Pool
 from dmt.tasks.base import View
-from dmt.types import IGNORE
+from dmt.types import IGNORE, ProgressCallback
 
 POOL = 20
 """Of so many times the images asked for, the ones most worth a label, the list is chosen."""
@@ -71,7 +71,7 @@ class Reading:
         return (self.shares / self.shares.mean(0).clamp(min=1e-12)).argmax(1)
 
 
-def choose(ensemble: Ensemble, count: int, tell: Tell | None = None) -> list[Candidate]:
+def choose(ensemble: Ensemble, count: int, tell: ProgressCallback | None = None) -> list[Candidate]:
     """Up to ``count`` unlabeled images, the one to label first at the head."""
     images, classes = ensemble.task.unlabeled, len(ensemble.task.classes)
     if not len(images):
@@ -91,7 +91,7 @@ def choose(ensemble: Ensemble, count: int, tell: Tell | None = None) -> list[Can
     return [_candidate(few, best, kept, kinds, row) for row in diverse.choose(pool, count, most)]
 
 
-def read(ensemble: Ensemble, images: Images, tell: Tell | None = None) -> Reading:
+def read(ensemble: Ensemble, images: Images, tell: ProgressCallback | None = None) -> Reading:
     """Doubt and disagreement about every image."""
     parts = [(view.positions, _read(ensemble, images, view, said)) for view, said in ensemble.predictions(images, tell)]
     order = torch.cat([positions for positions, _ in parts]).argsort()

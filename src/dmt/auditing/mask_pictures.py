@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.auditing.ensembles import Ensemble, Images, Tell
+from dmt.auditing.ensembles import Ensemble, Images
 from dmt.auditing.suspects import LabelCheck
 from dmt.core import disagreement
+from dmt.types import ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class MaskPictures:
 
 
 def of_labels(
-    check: LabelCheck, places: Iterable[int], bars: Tensor, tell: Tell | None = None
+    check: LabelCheck, places: Iterable[int], bars: Tensor, tell: ProgressCallback | None = None
 ) -> dict[int, MaskPictures]:
     """By place, of labels that were judged. Heat is the margin by which they lose, where they are suspicious."""
     few = check.only(places)
@@ -53,7 +54,7 @@ def of_labels(
 
 
 def of_doubt(
-    ensemble: Ensemble, images: Images, places: list[int], tell: Tell | None = None
+    ensemble: Ensemble, images: Images, places: list[int], tell: ProgressCallback | None = None
 ) -> dict[int, MaskPictures]:
     """By place, of unlabeled images. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dmt.auditing import suspects
-from dmt.auditing.ensembles import Ensemble, Tell
+from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.suspects import Judged, LabelCheck, Suspect
 from dmt.data.pixels import size_groups
 from dmt.data.pixels.size_groups import NO_LABEL
@@ -20,7 +20,7 @@ from dmt.pseudo.pixel_store import PixelStore
 from dmt.results.reading import JobResult
 from dmt.runs.folder import Folder
 from dmt.tasks.base import Task, View
-from dmt.types import IGNORE
+from dmt.types import IGNORE, ProgressCallback
 
 
 def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelCheck]:
@@ -35,7 +35,7 @@ def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelChec
     return found
 
 
-def examine(task: Task, every: list[LabelCheck], tell: Tell | None = None) -> Judged:
+def examine(task: Task, every: list[LabelCheck], tell: ProgressCallback | None = None) -> Judged:
     """The suspicious labels, worst first, an image at most once."""
     # these nets learned from the labels: that they prefer another class at all says enough, so there is no threshold
     bars = torch.zeros(len(task.classes))

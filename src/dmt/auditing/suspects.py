@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dmt.auditing.ensembles import Ensemble, Images, Tell
+from dmt.auditing.ensembles import Ensemble, Images
 from dmt.core import confident
 from dmt.core.confident import Judgment, Summary, Thresholds
 from dmt.tasks.base import View
-from dmt.types import IGNORE
+from dmt.types import IGNORE, ProgressCallback
 
 PART = 0.05
 """Share of a mask's labeled pixels that must be suspicious for it to be so: nets differ a little along every edge."""
@@ -67,7 +67,7 @@ class LabelCheck:
     known: Tensor | None = None
     source: str = ""
 
-    def predictions(self, tell: Tell | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
+    def predictions(self, tell: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
         """Batch by batch: the images, what the nets say (nets, n, C, *S), and the labels in question (n, *S)."""
         for view, probabilities in self.ensemble.predictions(self.images, tell):
             yield view, probabilities, self.labels(view, self.places[view.positions])
@@ -130,7 +130,7 @@ class Judged:
         return f"{text}: too few, most of these marks may be false" if self.poor else text
 
 
-def thresholds(checks: Iterable[LabelCheck], classes: int, tell: Tell | None = None) -> Thresholds:
+def thresholds(checks: Iterable[LabelCheck], classes: int, tell: ProgressCallback | None = None) -> Thresholds:
     """What counts as sure of each class, over all checks."""
     found = Thresholds(classes)
     for check in checks:
@@ -139,7 +139,7 @@ def thresholds(checks: Iterable[LabelCheck], classes: int, tell: Tell | None = N
     return found
 
 
-def find(check: LabelCheck, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
+def find(check: LabelCheck, bars: Tensor, tell: ProgressCallback | None = None) -> Iterator[Suspect]:
     """A finding for every image."""
     for view, probabilities, given in check.predictions(tell):
         judgment = check.judge(probabilities, given, bars)

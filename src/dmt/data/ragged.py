@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from dmt.data import buffers
-
-Tell = Callable[[int, int], None]  # (done, of)
+from dmt.types import ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def fill(
     read: Callable[[int], np.ndarray],
     channels: int | None = 3,
     dtype: torch.dtype = torch.uint8,
-    tell: Tell | None = None,
+    tell: ProgressCallback | None = None,
     file: Path | None = None,
 ) -> Ragged:
     """Read images in parallel, straight into one buffer.

@@ -26,9 +26,9 @@ from dmt.runs.identity import Work
 from dmt.tasks.base import Task
 from dmt.training.journal import Journal
 from dmt.training.trainer import Trainer
+from dmt.types import ProgressCallback
 
 AUDIT = "audit.json"
-Tell = Callable[[int, int], None]
 Write = Callable[[Callable[[], bool]], None]
 
 
@@ -54,7 +54,7 @@ def make(
     device: torch.device,
     place: Path,
     wish: Wish,
-    tell: Tell,
+    tell: ProgressCallback,
     room: Path,
 ) -> Made | None:
     """Label all unlabeled images with a finished net, and keep the surest labels.
@@ -137,7 +137,7 @@ class Lesson:
 
     @classmethod
     def read(
-        cls, place: Path, task: Task, journal: Journal, tell: Tell, room: Path, made: Made | None = None
+        cls, place: Path, task: Task, journal: Journal, tell: ProgressCallback, room: Path, made: Made | None = None
     ) -> "Lesson":
         """Stored labels, or those of pixels that were ``made`` just now; told to the journal once."""
         store = labeler.load(task, place) if made is None else made.store

@@ -23,9 +23,10 @@ from PIL import Image
 
 from dmt import files
 from dmt.data import buffers, ragged
-from dmt.data.ragged import Ragged, Tell
+from dmt.data.ragged import Ragged
 from dmt.errors import RunError
 from dmt.pseudo import code_planes
+from dmt.types import ProgressCallback
 
 UNSELECTED = 255
 """The pixel of a PNG that nobody learns from."""
@@ -84,7 +85,7 @@ class PixelStore:
         return {key: counts[:classes] for key, counts in self._coverage.items()}
 
     def planes(
-        self, sizes: Sequence[tuple[int, int]], tell: Tell | None = None, room: Path | None = None
+        self, sizes: Sequence[tuple[int, int]], tell: ProgressCallback | None = None, room: Path | None = None
     ) -> tuple[Ragged, Ragged]:
         """All images in order: labels, uint8 with 255 where unselected, and packed codes, int16.
 
@@ -97,7 +98,7 @@ class PixelStore:
         def codes(position: int) -> np.ndarray:
             return code_planes.signed(self._codes(position, sizes[position]))
 
-        def told(before: int) -> Tell | None:
+        def told(before: int) -> ProgressCallback | None:
             return None if tell is None else lambda done, of: tell(before + done, 2 * of)
 
         def read(plane: Callable[[int], np.ndarray], dtype: torch.dtype, before: int) -> Ragged:

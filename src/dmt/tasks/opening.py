@@ -15,12 +15,12 @@ from dmt.data.images.options import DataOptions
 from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.data.pixels.segment_sets import SEGMENT_SETS
-from dmt.data.ragged import Tell
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
 from dmt.models.build import NetSpec
 from dmt.tasks import classification, segmentation
 from dmt.tasks.base import Task
+from dmt.types import ProgressCallback
 
 Options = DataOptions | SegmentOptions | PhotoOptions | PhotoMaskOptions
 Notify = Callable[[str], None]
@@ -60,7 +60,7 @@ class Opened:
         raise TypeError(f"{type(self.options).__name__} does not go with {type(self.parts).__name__}")
 
 
-def read(options: Options, folder: Path, notify: Notify, tell: Tell, room: Path | None = None) -> Opened:
+def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback, room: Path | None = None) -> Opened:
     """Read a data set.
 
     Args:
@@ -88,7 +88,7 @@ def read(options: Options, folder: Path, notify: Notify, tell: Tell, room: Path 
 
 
 def _own_folder(
-    options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: Tell, room: Path | None
+    options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: ProgressCallback, room: Path | None
 ) -> Opened:
     contents = photos.open_folder(folder)
     if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
@@ -108,7 +108,7 @@ def _own_folder(
 def read_folder(
     options: PhotoOptions | PhotoMaskOptions,
     contents: FolderContents,
-    tell: Tell = lambda done, of: None,
+    tell: ProgressCallback = lambda done, of: None,
     room: Path | None = None,
 ) -> Opened:
     """Read the images of a folder that is understood already."""

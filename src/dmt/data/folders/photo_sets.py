@@ -18,9 +18,10 @@ from dmt import files
 from dmt.data import buffers, ragged
 from dmt.data.folders import photo_files
 from dmt.data.folders.contents import FolderContents, Photo
-from dmt.data.ragged import Ragged, Tell
+from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, Planes, UnlabeledSet
 from dmt.errors import DataError
+from dmt.types import ProgressCallback
 
 AHEAD = 64
 """Images that are decoded before they are asked for."""
@@ -54,7 +55,7 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
     return max(1, round(size[0] * most / longer)), max(1, round(size[1] * most / longer))
 
 
-def read_squares(contents: FolderContents, size: int, room: Path | None, tell: Tell) -> FolderSets[Tensor]:
+def read_squares(contents: FolderContents, size: int, room: Path | None, tell: ProgressCallback) -> FolderSets[Tensor]:
     """All photos as (N, 3, size, size) uint8.
 
     Args:
@@ -115,7 +116,7 @@ def _squares(
     return FolderSets(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
 
 
-def read_planes(contents: FolderContents, most: int, room: Path | None, tell: Tell) -> FolderSets[Ragged]:
+def read_planes(contents: FolderContents, most: int, room: Path | None, tell: ProgressCallback) -> FolderSets[Ragged]:
     """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
     skipped: list[str] = []
     classes = len(contents.classes)

@@ -16,8 +16,8 @@ from PIL import Image
 from dmt.data.folders import likeness, photo_files
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.pixels.masks import VOID
-from dmt.data.ragged import Tell
 from dmt.errors import DataError
+from dmt.types import ProgressCallback
 
 AHEAD = 64
 """Files that are looked at before their turn: so few that memory does not grow with the folder."""
@@ -155,7 +155,7 @@ class Survey:
         return Duplicates(tuple(tuple(each) for each in pictures if len(each) > 1), tuple(near))
 
 
-def survey(contents: FolderContents, tell: Tell | None = None) -> Survey:
+def survey(contents: FolderContents, tell: ProgressCallback | None = None) -> Survey:
     """Look at every file, in threads; ``tell`` hears how many are done."""
     count = sum(len(photos) for _, photos in contents.parts())
     tasks = ((photo, part) for part, photos in contents.parts() for photo in photos)
