@@ -48,7 +48,7 @@ class AuditOutput:
         title: what was audited.
         count: entries of each list in the gallery.
         files: the folder of the images, if they have files of their own.
-        tell: hears how many of the pictures of a list are made.
+        on_progress: hears how many of the pictures of a list are made.
     """
 
     out: Path
@@ -56,7 +56,7 @@ class AuditOutput:
     title: str
     count: int
     files: Path | None
-    tell: ProgressCallback | None = None
+    on_progress: ProgressCallback | None = None
 
     @property
     def task(self) -> Task:
@@ -108,7 +108,7 @@ def _suspects(output: AuditOutput, what: str, note: str, judged: Judged | str, i
     made: dict[int, MaskPictures] = {}
     for check in judged.checks if output.task.pixels else ():
         places = [each.position for each in shown if each.source == check.source]
-        made |= mask_pictures.of_labels(check, places, judged.bars, output.tell)
+        made |= mask_pictures.of_labels(check, places, judged.bars, output.on_progress)
     counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
     nets = judged.checks[0].ensemble.names
     listed = PictureList(partial(mask_pictures.picture, images), made, nets)
@@ -121,7 +121,7 @@ def _pictures_of(output: AuditOutput, found: Sequence[Candidate]) -> dict[int, M
     places = [each.position for each in found]
     if not output.task.pixels or not places:
         return {}
-    return mask_pictures.of_doubt(output.ensemble, output.task.unlabeled, places, output.tell)
+    return mask_pictures.of_doubt(output.ensemble, output.task.unlabeled, places, output.on_progress)
 
 
 def _following(output: AuditOutput, found: list[Candidate] | str, made: dict[int, MaskPictures]) -> Safe:

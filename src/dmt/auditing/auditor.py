@@ -108,7 +108,7 @@ def audit(
             title = f"{named.name}: {job.method}, seed {job.seed}"
             own = manifest["data"] in presets.OWN
             images = Path(data_folder or manifest["folder"]) if own else None
-            audit_files.write(AuditOutput(place, nets, title, count, images, _tell(context, "drawing")), findings)
+            audit_files.write(AuditOutput(place, nets, title, count, images, _reporting(context, "drawing")), findings)
     return Audited(place, findings, in_words(findings))
 
 
@@ -121,8 +121,8 @@ def _examine(
     checks = pseudo_labels.checks(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."
     if checks:
-        pseudo = pseudo_labels.examine(task, checks, _tell(context, "judging pseudo labels"))
-    following = label_next.choose(nets, count, _tell(context, "looking for images to label"))
+        pseudo = pseudo_labels.examine(task, checks, _reporting(context, "judging pseudo labels"))
+    following = label_next.choose(nets, count, _reporting(context, "looking for images to label"))
     return Findings(labels, pseudo, following or "There are no unlabeled images."), nets
 
 
@@ -131,18 +131,18 @@ def _labels(task: Task, recipe: CrossFit, context: AuditContext) -> Judged | str
     if most < recipe.folds:
         return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
     checks = given_labels.train(task, recipe, context)
-    return given_labels.examine(task, checks, _tell(context, "judging labels"))
+    return given_labels.examine(task, checks, _reporting(context, "judging labels"))
 
 
-def _tell(context: AuditContext, what: str) -> ProgressCallback:
+def _reporting(context: AuditContext, what: str) -> ProgressCallback:
     """Shows how far it is, and ends it where somebody wants it to stop."""
 
-    def tell(done: int, of: int) -> None:
+    def on_progress(done: int, of: int) -> None:
         context.watcher.busy(what, done, of)
         if context.stop():
             raise context.stop.error()
 
-    return tell
+    return on_progress
 
 
 def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Ensemble:

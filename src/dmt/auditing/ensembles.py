@@ -29,11 +29,11 @@ class Ensemble:
     names: tuple[str, ...]
     device: torch.device
 
-    def predictions(self, images: Images, tell: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor]]:
+    def predictions(self, images: Images, on_progress: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor]]:
         """Batch by batch: the images, and probabilities (nets, n, C, *S) float32.
 
         Args:
-            tell: hears how many images are done.
+            on_progress: hears how many images are done.
         """
         passes = [inference.logits(net, self.task, images, self.device) for net in self.nets]
         done = 0
@@ -41,10 +41,10 @@ class Ensemble:
             view = outputs[0][0]
             yield view, torch.stack([logits.softmax(1) for _, logits in outputs])
             done += len(view.positions)
-            if tell is not None:
-                tell(done, len(images))
+            if on_progress is not None:
+                on_progress(done, len(images))
 
-    def features(self, images: Images, tell: ProgressCallback | None = None) -> Tensor:
+    def features(self, images: Images, on_progress: ProgressCallback | None = None) -> Tensor:
         """(N, D) on the host: what goes into the last layer of the first net, in the mean over a picture.
 
         Of a net whose last layer cannot be found, it is small copies of the images themselves.
@@ -60,8 +60,8 @@ class Ensemble:
                 last = seen[-1].float()
                 parts.append((view.positions, (last if last.dim() == 2 else last.flatten(2).mean(2)).cpu()))
                 seen.clear()
-                if tell is not None:
-                    tell(sum(len(positions) for positions, _ in parts), len(images))
+                if on_progress is not None:
+                    on_progress(sum(len(positions) for positions, _ in parts), len(images))
         finally:
             hook.remove()
         return _ordered(parts) if parts else torch.zeros(0, 1)

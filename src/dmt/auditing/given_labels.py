@@ -125,11 +125,11 @@ def train(task: Task, recipe: CrossFit, context: AuditContext) -> list[LabelChec
             for fold in range(1, recipe.folds + 1)]  # fmt: skip
 
 
-def examine(task: Task, checks: list[LabelCheck], tell: ProgressCallback | None = None) -> Judged:
+def examine(task: Task, checks: list[LabelCheck], on_progress: ProgressCallback | None = None) -> Judged:
     """A finding for every labeled image, the most suspicious first."""
-    sure = suspects.thresholds(checks, len(task.classes), tell)
+    sure = suspects.thresholds(checks, len(task.classes), on_progress)
     bars = sure.values()
-    found = suspects.ranked(each for check in checks for each in suspects.find(check, bars, tell))
+    found = suspects.ranked(each for check in checks for each in suspects.find(check, bars, on_progress))
     of = sum(each.labeled for each in found)
     return Judged(found, checks, bars, of, sum(each.share for each in found) / max(1, of), sure.agreement)
 

@@ -71,19 +71,19 @@ class Reading:
         return (self.shares / self.shares.mean(0).clamp(min=1e-12)).argmax(1)
 
 
-def choose(ensemble: Ensemble, count: int, tell: ProgressCallback | None = None) -> list[Candidate]:
+def choose(ensemble: Ensemble, count: int, on_progress: ProgressCallback | None = None) -> list[Candidate]:
     """Up to ``count`` unlabeled images, the one to label first at the head."""
     images, classes = ensemble.task.unlabeled, len(ensemble.task.classes)
     if not len(images):
         return []
-    reading = read(ensemble, images, tell)
+    reading = read(ensemble, images, on_progress)
     room = max(FEWEST, count, min(POOL * count, MOST))
     best = reading.doubt.argsort(descending=True, stable=True)[:room]
     few, kept = images.take(best), reading.take(best)
     kinds = kept.kinds()
     pool = Pool(
         worth=kept.doubt.numpy(),
-        features=_unit(ensemble.features(few, tell)),
+        features=_unit(ensemble.features(few, on_progress)),
         thumbnails=ensembles.thumbnails(few).numpy(),
         kinds=kinds.numpy(),
     )
@@ -91,9 +91,12 @@ def choose(ensemble: Ensemble, count: int, tell: ProgressCallback | None = None)
     return [_candidate(few, best, kept, kinds, row) for row in diverse.choose(pool, count, most)]
 
 
-def read(ensemble: Ensemble, images: Images, tell: ProgressCallback | None = None) -> Reading:
+def read(ensemble: Ensemble, images: Images, on_progress: ProgressCallback | None = None) -> Reading:
     """Doubt and disagreement about every image."""
-    parts = [(view.positions, _read(ensemble, images, view, said)) for view, said in ensemble.predictions(images, tell)]
+    parts = [
+        (view.positions, _read(ensemble, images, view, said))
+        for view, said in ensemble.predictions(images, on_progress)
+    ]
     order = torch.cat([positions for positions, _ in parts]).argsort()
     columns = zip(*(part for _, part in parts), strict=True)
     return Reading(*(torch.cat(column)[order] for column in columns))

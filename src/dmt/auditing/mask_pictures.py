@@ -32,12 +32,12 @@ class MaskPictures:
 
 
 def of_labels(
-    check: LabelCheck, places: Iterable[int], bars: Tensor, tell: ProgressCallback | None = None
+    check: LabelCheck, places: Iterable[int], bars: Tensor, on_progress: ProgressCallback | None = None
 ) -> dict[int, MaskPictures]:
     """By place, of labels that were judged. Heat is the margin by which they lose, where they are suspicious."""
     few = check.only(places)
     found = {}
-    for view, probabilities, given in few.predictions(tell):
+    for view, probabilities, given in few.predictions(on_progress):
         judgment = few.judge(probabilities, given, bars)
         planes = (probabilities.mean(0).argmax(1), judgment.margin.where(judgment.suspicious, 0.0), given)
         suggested, heat, labels = (plane.cpu() for plane in planes)
@@ -54,12 +54,12 @@ def of_labels(
 
 
 def of_doubt(
-    ensemble: Ensemble, images: Images, places: list[int], tell: ProgressCallback | None = None
+    ensemble: Ensemble, images: Images, places: list[int], on_progress: ProgressCallback | None = None
 ) -> dict[int, MaskPictures]:
     """By place, of unlabeled images. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
-    for view, probabilities in ensemble.predictions(few, tell):
+    for view, probabilities in ensemble.predictions(few, on_progress):
         suggested, heat = probabilities.mean(0).argmax(1).cpu(), disagreement.doubt(probabilities).cpu()
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few, position)

@@ -35,13 +35,13 @@ def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelChec
     return found
 
 
-def examine(task: Task, every: list[LabelCheck], tell: ProgressCallback | None = None) -> Judged:
+def examine(task: Task, every: list[LabelCheck], on_progress: ProgressCallback | None = None) -> Judged:
     """The suspicious labels, worst first, an image at most once."""
     # these nets learned from the labels: that they prefer another class at all says enough, so there is no threshold
     bars = torch.zeros(len(task.classes))
     worst: dict[int, Suspect] = {}
     for check in every:
-        for each in suspects.find(check, bars, tell):
+        for each in suspects.find(check, bars, on_progress):
             if each.labeled and (each.position not in worst or worst[each.position].score < each.score):
                 worst[each.position] = each
     found = suspects.ranked(each for each in worst.values() if each.suspicious)

@@ -67,9 +67,9 @@ class LabelCheck:
     known: Tensor | None = None
     source: str = ""
 
-    def predictions(self, tell: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
+    def predictions(self, on_progress: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
         """Batch by batch: the images, what the nets say (nets, n, C, *S), and the labels in question (n, *S)."""
-        for view, probabilities in self.ensemble.predictions(self.images, tell):
+        for view, probabilities in self.ensemble.predictions(self.images, on_progress):
             yield view, probabilities, self.labels(view, self.places[view.positions])
 
     def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Judgment:
@@ -130,18 +130,18 @@ class Judged:
         return f"{text}: too few, most of these marks may be false" if self.poor else text
 
 
-def thresholds(checks: Iterable[LabelCheck], classes: int, tell: ProgressCallback | None = None) -> Thresholds:
+def thresholds(checks: Iterable[LabelCheck], classes: int, on_progress: ProgressCallback | None = None) -> Thresholds:
     """What counts as sure of each class, over all checks."""
     found = Thresholds(classes)
     for check in checks:
-        for _, probabilities, given in check.predictions(tell):
+        for _, probabilities, given in check.predictions(on_progress):
             found.add(probabilities.mean(0), check.judged(given))
     return found
 
 
-def find(check: LabelCheck, bars: Tensor, tell: ProgressCallback | None = None) -> Iterator[Suspect]:
+def find(check: LabelCheck, bars: Tensor, on_progress: ProgressCallback | None = None) -> Iterator[Suspect]:
     """A finding for every image."""
-    for view, probabilities, given in check.predictions(tell):
+    for view, probabilities, given in check.predictions(on_progress):
         judgment = check.judge(probabilities, given, bars)
         summary = confident.summarize(judgment, given, probabilities.shape[2])
         spread = torch.stack([_said(each, given, judgment, summary) for each in probabilities], 1).tolist()

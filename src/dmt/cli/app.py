@@ -206,8 +206,8 @@ def predict_(
     if shipped.spec.pixels:
         place = out_ or Path("pred")
         with progress.default() as watcher:
-            tell = partial(watcher.busy, "predicting")
-            count = predict_masks.write(shipped, paths, place, tell, force=force)
+            on_progress = partial(watcher.busy, "predicting")
+            count = predict_masks.write(shipped, paths, place, on_progress, force=force)
         out.print(f"{count} images segmented by {shipped.name}; masks and overlays in {place}", markup=False)
         return
     place = out_ or Path("pred.csv")

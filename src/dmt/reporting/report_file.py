@@ -126,7 +126,7 @@ def write(paths: Sequence[Path], out: Path, refresh: int | None = None) -> int:
     return len(content)
 
 
-def watch(paths: Sequence[Path], out: Path, tell: Callable[[str], None], every: float = EVERY) -> None:
+def watch(paths: Sequence[Path], out: Path, notify: Callable[[str], None], every: float = EVERY) -> None:
     """Write the report whenever the runs have news, until all that they hold is finished. Ctrl-C ends it before.
 
     Afterwards it should be written once more: only a page that is watched reads itself again.
@@ -137,7 +137,7 @@ def watch(paths: Sequence[Path], out: Path, tell: Callable[[str], None], every: 
         if news != seen:
             write(paths, out, refresh=max(1, round(every)))
             if seen is None:
-                tell(f"{out} follows the run; open it in a browser. Ctrl-C ends it")
+                notify(f"{out} follows the run; open it in a browser. Ctrl-C ends it")
             seen = news
         time.sleep(every)
 

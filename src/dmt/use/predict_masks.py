@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,14 @@ from dmt.data.folders import photo_files, photo_sets
 from dmt.data.images.batches import scale
 from dmt.errors import DataError
 from dmt.fitting import samples
+from dmt.types import ProgressCallback
 from dmt.use.scoring import Shipped
 
 MULTIPLE = 32  # sides are padded to it, as in training runs
 
 
 def write(
-    shipped: Shipped, paths: Sequence[Path], out: Path, tell: Callable[[int, int], None], *, force: bool = False
+    shipped: Shipped, paths: Sequence[Path], out: Path, on_progress: ProgressCallback, *, force: bool = False
 ) -> int:
     """Masks, overlays and a legend below ``out``. Returns the number of images.
 
@@ -42,7 +43,7 @@ def write(
         mask = samples.indexed(labels, shipped.palette)
         files.write(out / "masks" / f"{name}.png", _png(mask))
         files.write(out / "overlays" / f"{name}.png", _png(overlay(image, mask)))
-        tell(done, len(paths))
+        on_progress(done, len(paths))
     return len(paths)
 
 

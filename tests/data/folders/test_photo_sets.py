@@ -252,10 +252,10 @@ def private():
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
     return int(lines["RssAnon"].split()[0])
 peak = before = private()
-def tell(done, of):
+def on_progress(done, of):
     global peak
     peak = max(peak, private()) if done % 50 == 0 else peak
-photo_sets.read_squares(contents, 64, Path(sys.argv[2]), tell)
+photo_sets.read_squares(contents, 64, Path(sys.argv[2]), on_progress)
 print(max(peak, private()) - before)
 """
 

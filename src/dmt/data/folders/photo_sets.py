@@ -55,7 +55,9 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
     return max(1, round(size[0] * most / longer)), max(1, round(size[1] * most / longer))
 
 
-def read_squares(contents: FolderContents, size: int, room: Path | None, tell: ProgressCallback) -> FolderSets[Tensor]:
+def read_squares(
+    contents: FolderContents, size: int, room: Path | None, on_progress: ProgressCallback
+) -> FolderSets[Tensor]:
     """All photos as (N, 3, size, size) uint8.
 
     Args:
@@ -91,7 +93,7 @@ def read_squares(contents: FolderContents, size: int, room: Path | None, tell: P
         digests.append(hashlib.sha256(found.tobytes()).hexdigest()[:32])
         images[place] = torch.from_numpy(np.ascontiguousarray(found))
         place += 1
-        tell(done, len(photos))
+        on_progress(done, len(photos))
     if file is not None and index is not None and file.exists():
         buffers.flush(file)  # the index vouches for every byte
         files.write_json(index, {"digests": digests, "skipped": skipped})
@@ -116,7 +118,9 @@ def _squares(
     return FolderSets(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
 
 
-def read_planes(contents: FolderContents, most: int, room: Path | None, tell: ProgressCallback) -> FolderSets[Ragged]:
+def read_planes(
+    contents: FolderContents, most: int, room: Path | None, on_progress: ProgressCallback
+) -> FolderSets[Ragged]:
     """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
     skipped: list[str] = []
     classes = len(contents.classes)
@@ -132,8 +136,10 @@ def read_planes(contents: FolderContents, most: int, room: Path | None, tell: Pr
             photo_files.require_size(path, plane.shape, natives[position])
             return _resized(plane, sizes[position], Image.Resampling.NEAREST)
 
-        images = ragged.fill(sizes, lambda at: _photo(photos[at].path, sizes[at]), tell=tell, file=_file(room, name))
-        masks = ragged.fill(sizes, mask, channels=None, tell=tell)
+        images = ragged.fill(
+            sizes, lambda at: _photo(photos[at].path, sizes[at]), on_progress=on_progress, file=_file(room, name)
+        )
+        masks = ragged.fill(sizes, mask, channels=None, on_progress=on_progress)
         return LabeledSet(tuple(photo.id for photo in photos), images, masks)
 
     def unlabeled(photos: Sequence[Photo]) -> UnlabeledSet[Ragged]:
@@ -154,7 +160,7 @@ def read_planes(contents: FolderContents, most: int, room: Path | None, tell: Pr
                 skipped.append(str(error))
                 return np.zeros((*size, 3), np.uint8)
 
-        images = ragged.fill([size for _, size in good], read, tell=tell, file=_file(room, "unlabeled"))
+        images = ragged.fill([size for _, size in good], read, on_progress=on_progress, file=_file(room, "unlabeled"))
         kept = torch.tensor([at for at in range(len(good)) if at not in broken], dtype=torch.int64)
         return UnlabeledSet(tuple(good[at][0].id for at in kept.tolist()), images[kept])
 

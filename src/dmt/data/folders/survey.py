@@ -155,15 +155,15 @@ class Survey:
         return Duplicates(tuple(tuple(each) for each in pictures if len(each) > 1), tuple(near))
 
 
-def survey(contents: FolderContents, tell: ProgressCallback | None = None) -> Survey:
-    """Look at every file, in threads; ``tell`` hears how many are done."""
+def survey(contents: FolderContents, on_progress: ProgressCallback | None = None) -> Survey:
+    """Look at every file, in threads; ``on_progress`` hears how many are done."""
     count = sum(len(photos) for _, photos in contents.parts())
     tasks = ((photo, part) for part, photos in contents.parts() for photo in photos)
     looks = []
     for seen in _ahead(lambda task: look(task[0], contents, task[1]), tasks):
         looks.append(seen)
-        if tell is not None:
-            tell(len(looks), count)
+        if on_progress is not None:
+            on_progress(len(looks), count)
     return Survey(tuple(looks), len(contents.classes))
 
 

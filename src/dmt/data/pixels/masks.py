@@ -112,8 +112,8 @@ def open_set(
             raise DataError(f"{path} has the class {wrong[0]}, outside 0..{classes - 1} and 255; {_REMEDY}")
         return plane
 
-    images = ragged.fill(sizes, image, tell=_part(tell, 0, len(masked)))
-    labels = ragged.fill(sizes, mask, channels=None, tell=_part(tell, len(masked), len(masked)))
+    images = ragged.fill(sizes, image, on_progress=_part(tell, 0, len(masked)))
+    labels = ragged.fill(sizes, mask, channels=None, on_progress=_part(tell, len(masked), len(masked)))
     return LabeledSet(masked.ids, images, labels)
 
 
