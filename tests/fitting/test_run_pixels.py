@@ -29,7 +29,7 @@ from dmt.pseudo.pixel_store import PixelStore
 from dmt.pseudo.pixel_writer import PixelWriter
 from dmt.results.report import Report
 from dmt.runs import stopping
-from dmt.runs.folder import ROOM
+from dmt.runs.folder import CACHE
 from dmt.runs.progress import Silent
 from dmt.tasks import opening
 from dmt.tasks.base import Task
@@ -119,8 +119,8 @@ def test_stopped_at_any_step_the_result_is_the_same(
     assert nets(tmp_path) == nets(whole)
     assert pseudo(tmp_path) == pseudo(whole)
     assert journal(tmp_path) == journal(whole)
-    assert (tmp_path / ROOM).is_dir() == (memory == 0)
-    assert not list(tmp_path.glob(f"{ROOM}/pseudo*"))
+    assert (tmp_path / CACHE).is_dir() == (memory == 0)
+    assert not list(tmp_path.glob(f"{CACHE}/pseudo*"))
 
 
 def test_a_stage_that_lost_its_labeling_half_way_makes_it_again(

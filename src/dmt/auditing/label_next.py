@@ -77,8 +77,8 @@ def choose(ensemble: Ensemble, count: int, on_progress: ProgressCallback | None 
     if not len(images):
         return []
     reading = read(ensemble, images, on_progress)
-    room = max(FEWEST, count, min(POOL * count, MOST))
-    best = reading.doubt.argsort(descending=True, stable=True)[:room]
+    most_doubted = max(FEWEST, count, min(POOL * count, MOST))
+    best = reading.doubt.argsort(descending=True, stable=True)[:most_doubted]
     few, kept = images.take(best), reading.take(best)
     kinds = kept.kinds()
     pool = Pool(

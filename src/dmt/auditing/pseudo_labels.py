@@ -57,10 +57,10 @@ def _labels(store: Store | PixelStore) -> Callable[[View, Tensor], Tensor]:
 
     def planes(view: View, places: Tensor) -> Tensor:
         height, width = view.images.shape[-2:]
-        room = np.full((len(places), height, width), NO_LABEL, np.uint8)
-        for row, place in zip(room, places.tolist(), strict=True):
+        padded = np.full((len(places), height, width), NO_LABEL, np.uint8)
+        for row, place in zip(padded, places.tolist(), strict=True):
             plane = store.labels(place)
             row[: plane.shape[0], : plane.shape[1]] = plane
-        return size_groups.truth(torch.from_numpy(room).to(view.images.device))
+        return size_groups.truth(torch.from_numpy(padded).to(view.images.device))
 
     return planes

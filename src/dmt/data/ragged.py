@@ -121,7 +121,7 @@ def blank(
     Args:
         sizes: (height, width) of every image.
         channels: None for masks and other planes.
-        file: backs the room if that is large.
+        file: holds the pixels if they are many.
     """
     heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
     counts = heights * widths

@@ -23,7 +23,7 @@ from dmt.models import build
 from dmt.pseudo.pixel_store import PixelStore
 from dmt.results import guard, reading
 from dmt.runs import progress, sharing, starting, trial
-from dmt.runs.folder import ROOM, Folder, Job
+from dmt.runs.folder import CACHE, Folder, Job
 from dmt.runs.identity import Work, identify
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
@@ -66,7 +66,7 @@ class Runner:
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
         watcher = self._conditions.watcher
-        room = self.folder.path / ROOM
+        room = self.folder.path / CACHE
         opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading, room)
         self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
@@ -210,7 +210,7 @@ class Runner:
             if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
                 raise stop.error()
 
-        made, room = None, self.folder.path / ROOM
+        made, room = None, self.folder.path / CACHE
         if not PixelStore.exists(place):  # the marker of either store
             teacher = family[wanted.by]
             net = self._finished(teacher, task, wanted.copy)

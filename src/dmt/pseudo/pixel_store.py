@@ -106,7 +106,7 @@ class PixelStore:
             try:
                 return ragged.fill(sizes, plane, None, dtype, told(before), file)
             finally:
-                buffers.leave(file)
+                buffers.discard(file)
 
         return read(self._labels, torch.uint8, 0), read(codes, torch.int16, len(sizes))
 

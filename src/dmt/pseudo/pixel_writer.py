@@ -178,7 +178,7 @@ def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, room: Path | No
     """Room for one number a pixel."""
     file = plane_file(room, dtype)
     plane = ragged.blank(sizes, None, dtype, file)
-    buffers.leave(file)
+    buffers.discard(file)
     return plane
 
 

@@ -75,10 +75,10 @@ def _bytes(image: Image.Image, kind: str, **options: int | bool) -> bytes:
 def sections(study: Study, method: str) -> Safe | None:
     """Both kinds of pictures of one seed, the first that has any."""
     for job in sorted(study.of(method, finished=False), key=lambda each: (not each.finished, each.seed)):
-        room = studies.folder_of(job) / "samples" / f"seed-{job.seed}"
-        names = sorted(path.name.removesuffix("-image.png") for path in room.glob("*-image.png"))
+        folder = studies.folder_of(job) / "samples" / f"seed-{job.seed}"
+        names = sorted(path.name.removesuffix("-image.png") for path in folder.glob("*-image.png"))
         if names:
-            parts = [_legend(study), _rows(study, job, room, names), _strips(job, room, names)]
+            parts = [_legend(study), _rows(study, job, folder, names), _strips(job, folder, names)]
             return html.join(parts)
     return None
 
@@ -96,13 +96,13 @@ def _legend(study: Study) -> Safe | None:
     return tag("p", *entries, class_="legend")
 
 
-def _rows(study: Study, job: JobResult, room: Path, names: Sequence[str]) -> Safe:
+def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> Safe:
     """Fig. 8: image, truth, Baseline, method."""
     base = study.base(job)
     said = [("Baseline", _stage(base)), (studies.title(job.method), _stage(job))]
     rows = []
     for name in names[:ROWS]:
-        panes: list[Pane] = [("image", room / f"{name}-image.png"), ("truth", room / f"{name}-truth.png")]
+        panes: list[Pane] = [("image", folder / f"{name}-image.png"), ("truth", folder / f"{name}-truth.png")]
         panes += [(title, _said(each, name)) for title, each in said]
         rows.append(_panes(panes, name))
     nets = " and ".join(f"{title} {stage.name}" for title, stage in said if stage is not None)
@@ -124,7 +124,7 @@ def _said(stage: StageResult | None, name: str) -> Path | None:
     return None if stage is None else stage.path / "samples" / f"{name}-said.png"
 
 
-def _strips(job: JobResult, room: Path, names: Sequence[str]) -> Safe | None:
+def _strips(job: JobResult, folder: Path, names: Sequence[str]) -> Safe | None:
     """Fig. 6: labels and dynamic weights of the same images, round by round."""
     line = job.shipped()[0].name[0] if job.finished else "A"
     stages = [stage for stage in job.stages if stage.round and stage.name[0] == line]
@@ -132,7 +132,7 @@ def _strips(job: JobResult, room: Path, names: Sequence[str]) -> Safe | None:
     for name in names[:STRIPS]:
         for kind, told in (("label", "labels of round"), ("weight", "their weights, round")):
             panes = [(f"{told} {stage.round}", stage.path / "samples" / f"{name}-{kind}.png") for stage in stages]
-            first: Pane = ("image", room / f"{name}-image.png") if kind == "label" else ("", None)
+            first: Pane = ("image", folder / f"{name}-image.png") if kind == "label" else ("", None)
             if any(path.is_file() for _, path in panes):
                 groups.append(_panes([first, *panes], name, blank=True))
     if not groups:

@@ -31,7 +31,7 @@ from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 
 MANIFEST, LOCK = "run.json", ".lock"
-ROOM = ".cache"
+CACHE = ".cache"
 """Decoded images and labels of pixels, if they are too many for memory; can be made again."""
 
 

@@ -60,17 +60,17 @@ class Opened:
         raise TypeError(f"{type(self.options).__name__} does not go with {type(self.parts).__name__}")
 
 
-def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback, room: Path | None = None) -> Opened:
+def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None = None) -> Opened:
     """Read a data set.
 
     Args:
         folder: where it lies, if it is not embedded.
         notify: hears of what is unusual.
         tell: hears how many files are done.
-        room: folder for decoded images that are too many for memory.
+        cache: folder for decoded images that are too many for memory.
     """
     if isinstance(options, PhotoOptions | PhotoMaskOptions):
-        return _own_folder(options, folder, notify, tell, room)
+        return _own_folder(options, folder, notify, tell, cache)
     if isinstance(options, SegmentOptions):
         masked = SEGMENT_SETS[options.dataset]
         opened, known = Opened(options, masked.read(folder, notify, tell)), (masked.train, masked.test)
@@ -88,12 +88,12 @@ def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback,
 
 
 def _own_folder(
-    options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: ProgressCallback, room: Path | None
+    options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None
 ) -> Opened:
     contents = photos.open_folder(folder)
     if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
         raise DataError(f"{folder} has other classes than the run was made for ({', '.join(options.classes)})")
-    opened = read_folder(options, contents, tell, room)
+    opened = read_folder(options, contents, tell, cache)
     assert isinstance(opened.parts, photo_sets.FolderSets)
     skipped = opened.parts.skipped
     if contents.unlabeled and not len(opened.parts.unlabeled):
@@ -109,12 +109,12 @@ def read_folder(
     options: PhotoOptions | PhotoMaskOptions,
     contents: FolderContents,
     tell: ProgressCallback = lambda done, of: None,
-    room: Path | None = None,
+    cache: Path | None = None,
 ) -> Opened:
     """Read the images of a folder that is understood already."""
     if isinstance(options, PhotoOptions):
-        return Opened(options, photo_sets.read_squares(contents, options.size, room, tell))
-    return Opened(options, photo_sets.read_planes(contents, options.size, room, tell))
+        return Opened(options, photo_sets.read_squares(contents, options.size, cache, tell))
+    return Opened(options, photo_sets.read_planes(contents, options.size, cache, tell))
 
 
 def net_spec(options: Options, net: str) -> NetSpec:

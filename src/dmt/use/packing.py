@@ -11,7 +11,7 @@ from typing import Any
 from dmt import files
 from dmt.errors import ConfigError, RunError
 from dmt.results import reading
-from dmt.runs.folder import LOCK, ROOM, Folder
+from dmt.runs.folder import CACHE, LOCK, Folder
 
 INDEX = "pack.json"
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -96,7 +96,7 @@ def _archive(run: Path, spared: set[Path]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted(run.rglob("*")):
-            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / ROOM in path.parents
+            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / CACHE in path.parents
             if path.is_file() and not ours and path not in spared:
                 archive.add(path, arcname=str(path.relative_to(run)))
     return stream.getvalue()

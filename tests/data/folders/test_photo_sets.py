@@ -42,8 +42,8 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "MEMORY", 0)
 
 
-def squares(root: Path, room: Path | None = None, size: int = 24) -> FolderSets[Tensor]:
-    return photo_sets.read_squares(photos.open_folder(root), size, room, quiet)
+def squares(root: Path, cache: Path | None = None, size: int = 24) -> FolderSets[Tensor]:
+    return photo_sets.read_squares(photos.open_folder(root), size, cache, quiet)
 
 
 def same(one: FolderSets[Tensor], other: FolderSets[Tensor]) -> bool:
@@ -112,10 +112,10 @@ def test_a_file_gives_the_same_as_memory(classes: Path, tmp_path: Path, monkeypa
     memory = squares(classes, tmp_path / "unused")
     assert not (tmp_path / "unused").exists()
     monkeypatch.setattr(buffers, "MEMORY", 0)
-    assert same(memory, squares(classes, tmp_path / "room"))
+    assert same(memory, squares(classes, tmp_path / "cache"))
 
     monkeypatch.setattr(photo_files, "read_photo", lambda path: pytest.fail(f"{path} was decoded again"))
-    assert same(memory, squares(classes, tmp_path / "room"))
+    assert same(memory, squares(classes, tmp_path / "cache"))
 
 
 @pytest.mark.usefixtures("cramped")
@@ -129,15 +129,15 @@ def test_a_file_gives_the_same_as_memory(classes: Path, tmp_path: Path, monkeypa
     ],
 )
 def test_what_changed_is_decoded_again(classes: Path, tmp_path: Path, change: Callable[[Path], object]) -> None:
-    squares(classes, tmp_path / "room")
+    squares(classes, tmp_path / "cache")
     change(classes)
-    assert same(squares(classes, tmp_path / "room"), squares(classes))
+    assert same(squares(classes, tmp_path / "cache"), squares(classes))
 
 
 @pytest.mark.usefixtures("cramped")
 def test_another_size_has_another_file(classes: Path, tmp_path: Path) -> None:
-    squares(classes, tmp_path / "room")
-    assert same(squares(classes, tmp_path / "room", 16), squares(classes, None, 16))
+    squares(classes, tmp_path / "cache")
+    assert same(squares(classes, tmp_path / "cache", 16), squares(classes, None, 16))
 
 
 @pytest.mark.usefixtures("cramped")
@@ -148,18 +148,18 @@ def test_a_broken_photo_that_gets_a_label_is_refused(tmp_path: Path) -> None:
     (root / "0002.jpg").write_bytes(b"")
     rows = [("file", "label"), ("0000.jpg", "disk"), ("0001.jpg", "square")]
     photo_layout.write_table(root, rows)
-    assert squares(root, tmp_path / "room").unlabeled.ids == ("0003.jpg",)
+    assert squares(root, tmp_path / "cache").unlabeled.ids == ("0003.jpg",)
     photo_layout.write_table(root, [*rows, ("0002.jpg", "disk")])
     with pytest.raises(DataError, match=r"0002\.jpg is empty"):
-        squares(root, tmp_path / "room")
+        squares(root, tmp_path / "cache")
 
 
 # --- planes ---
 
 
-def planes(root: Path, most: int = 512, room: Path | None = None) -> tuple[FolderContents, FolderSets[Ragged]]:
+def planes(root: Path, most: int = 512, cache: Path | None = None) -> tuple[FolderContents, FolderSets[Ragged]]:
     contents = photos.open_folder(root)
-    return contents, photo_sets.read_planes(contents, most, room, quiet)
+    return contents, photo_sets.read_planes(contents, most, cache, quiet)
 
 
 def test_planes_at_native_size(masks: Path) -> None:
@@ -229,13 +229,13 @@ def test_planes_that_cannot_be_read(masks: Path) -> None:
 
 @pytest.mark.usefixtures("cramped")
 def test_planes_in_a_file(masks: Path, tmp_path: Path) -> None:
-    _, filed = planes(masks, room=tmp_path / "room")
+    _, filed = planes(masks, cache=tmp_path / "cache")
     _, memory = planes(masks)
-    assert (tmp_path / "room/planes-unlabeled.bin").is_file()
+    assert (tmp_path / "cache/planes-unlabeled.bin").is_file()
     for name in ("labeled", "unlabeled", "test"):
         assert getattr(filed, name).fingerprint == getattr(memory, name).fingerprint
         assert torch.equal(getattr(filed, name).images.pixels, getattr(memory, name).images.pixels)
-    again = planes(masks, room=tmp_path / "room")[1]  # while the first is still in use
+    again = planes(masks, cache=tmp_path / "cache")[1]  # while the first is still in use
     assert torch.equal(filed.unlabeled.images.pixels, again.unlabeled.images.pixels)
 
 
@@ -270,7 +270,7 @@ def test_memory_does_not_grow_with_the_photos(tmp_path: Path) -> None:
         content = (root / "unlabeled/9000.jpg").read_bytes()
         for number in range(count):
             (root / f"unlabeled/{number:05d}.jpg").write_bytes(content)
-        words = [sys.executable, "-c", GROWTH, str(root), str(tmp_path / f"room{count}")]
+        words = [sys.executable, "-c", GROWTH, str(root), str(tmp_path / f"cache{count}")]
         done = subprocess.run(
             words, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
         )

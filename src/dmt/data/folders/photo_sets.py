@@ -56,17 +56,17 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
 
 
 def read_squares(
-    contents: FolderContents, size: int, room: Path | None, on_progress: ProgressCallback
+    contents: FolderContents, size: int, cache: Path | None, on_progress: ProgressCallback
 ) -> FolderSets[Tensor]:
     """All photos as (N, 3, size, size) uint8.
 
     Args:
-        room: folder for a file of decoded images, used if they are many; what lies there from before is used again.
+        cache: folder for a file of decoded images, used if they are many; what lies there from before is used again.
     """
     known = [photo for _, part in contents.parts() for photo in part if part is not contents.unlabeled]
     photos = [*known, *contents.unlabeled]
     shape = (len(photos), 3, size, size)
-    file = None if room is None else room / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
+    file = None if cache is None else cache / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
     index = None if file is None else file.with_suffix(".json")
     if file is not None and index is not None and index.exists() and file.exists():
         kept = files.read_json(index)
@@ -119,7 +119,7 @@ def _squares(
 
 
 def read_planes(
-    contents: FolderContents, most: int, room: Path | None, on_progress: ProgressCallback
+    contents: FolderContents, most: int, cache: Path | None, on_progress: ProgressCallback
 ) -> FolderSets[Ragged]:
     """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
     skipped: list[str] = []
@@ -137,7 +137,7 @@ def read_planes(
             return _resized(plane, sizes[position], Image.Resampling.NEAREST)
 
         images = ragged.fill(
-            sizes, lambda at: _photo(photos[at].path, sizes[at]), on_progress=on_progress, file=_file(room, name)
+            sizes, lambda at: _photo(photos[at].path, sizes[at]), on_progress=on_progress, file=_file(cache, name)
         )
         masks = ragged.fill(sizes, mask, channels=None, on_progress=on_progress)
         return LabeledSet(tuple(photo.id for photo in photos), images, masks)
@@ -160,7 +160,7 @@ def read_planes(
                 skipped.append(str(error))
                 return np.zeros((*size, 3), np.uint8)
 
-        images = ragged.fill([size for _, size in good], read, on_progress=on_progress, file=_file(room, "unlabeled"))
+        images = ragged.fill([size for _, size in good], read, on_progress=on_progress, file=_file(cache, "unlabeled"))
         kept = torch.tensor([at for at in range(len(good)) if at not in broken], dtype=torch.int64)
         return UnlabeledSet(tuple(good[at][0].id for at in kept.tolist()), images[kept])
 
@@ -183,8 +183,8 @@ def _resized(plane: np.ndarray, size: tuple[int, int], by: Image.Resampling) -> 
     return np.asarray(Image.fromarray(plane).resize((size[1], size[0]), by))
 
 
-def _file(room: Path | None, name: str) -> Path | None:
-    return None if room is None else room / f"planes-{name}.bin"
+def _file(cache: Path | None, name: str) -> Path | None:
+    return None if cache is None else cache / f"planes-{name}.bin"
 
 
 def _key(photos: Iterable[Photo], how: str) -> str:
