@@ -170,11 +170,11 @@ def test_how_far_the_judges_can_be_believed_is_said(
     labels = of_images.findings.labels
     assert isinstance(labels, Judged)
     assert labels.agreement is not None
-    assert f"the nets that judge agree with {labels.agreement:.0%} of the labels" in of_images.told[0]
+    assert f"the nets that judge agree with {labels.agreement:.0%} of the labels" in of_images.lines[0]
     findings = replace(of_images.findings, labels=replace(labels, agreement=agreement))
-    (told, *_) = auditor.in_words(findings)
-    assert words in told
-    assert ("probably wrong" in told) == (agreement > suspects.POOR)
+    (line, *_) = auditor.in_words(findings)
+    assert words in line
+    assert ("probably wrong" in line) == (agreement > suspects.POOR)
     ensemble = labels.checks[0].ensemble
     audit_files.write(AuditOutput(tmp_path, ensemble, "title", 3, None), findings)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -284,7 +284,7 @@ def test_a_baseline_has_no_pseudo_labels_but_is_audited(digits: Path, tmp_path: 
 def test_too_few_labels_for_the_folds_leave_the_rest_of_the_audit(own: Path, tmp_path: Path) -> None:
     done = audited(own, tmp_path, folds=50)
     assert isinstance(done.findings.labels, str)
-    assert "--folds" in done.told[0]
+    assert "--folds" in done.lines[0]
     assert len(done.findings.candidates()) == 3
 
 

@@ -1,4 +1,4 @@
-"""What is chosen for a folder, from its images and the device; and that all of it is told."""
+"""What is chosen for a folder, from its images and the device; and that all of it is shown."""
 
 import importlib.util
 import re

@@ -74,16 +74,16 @@ def test_a_budget_is_kept(kind: str, share: float, request: pytest.FixtureReques
     config, contents = request.getfixturevalue(kind)
     seen = rates(config, 0.05)
     whole = planning.forecast(config, contents, seen)
-    shorter, told = planning.within(config, contents, seen, share * whole)
+    shorter, lines = planning.within(config, contents, seen, share * whole)
     assert planning.forecast(shorter, contents, seen) <= share * whole
-    assert len(told) == 1
+    assert len(lines) == 1
     recipe = shorter.recipe
     assert 1 <= recipe.epochs < config.recipe.epochs
     assert 1 <= recipe.epochs_round <= config.recipe.epochs_round
-    assert f"epochs={recipe.epochs} instead of {config.recipe.epochs}" in told[0]
-    assert f"epochs_round={recipe.epochs_round} instead of {config.recipe.epochs_round}" in told[0]
+    assert f"epochs={recipe.epochs} instead of {config.recipe.epochs}" in lines[0]
+    assert f"epochs_round={recipe.epochs_round} instead of {config.recipe.epochs_round}" in lines[0]
     given_up = len(recipe.fractions) < len(config.recipe.fractions)
-    assert given_up == (f"3 rounds instead of {len(config.recipe.fractions)}" in told[0])
+    assert given_up == (f"3 rounds instead of {len(config.recipe.fractions)}" in lines[0])
     assert replace(shorter, recipe=replace(recipe, **{key: getattr(config.recipe, key) for key in planning.SHORTENED})
                    ) == config  # nothing else changed  # fmt: skip
 
@@ -99,16 +99,16 @@ def test_time_to_spare_lengthens_nothing(images: tuple[Config, FolderContents]) 
     config, contents = images
     seen = rates(config, 0.05)
     for factor in (1.2, 100.0):
-        same, told = planning.within(config, contents, seen, factor * planning.forecast(config, contents, seen))
+        same, lines = planning.within(config, contents, seen, factor * planning.forecast(config, contents, seen))
         assert same == config
-        assert "the whole schedule fits" in told[0]
+        assert "the whole schedule fits" in lines[0]
 
 
 def test_what_no_schedule_fits_is_told(images: tuple[Config, FolderContents]) -> None:
     config, contents = images
-    shortest, told = planning.within(config, contents, rates(config, 10.0), 1.0)
+    shortest, lines = planning.within(config, contents, rates(config, 10.0), 1.0)
     assert (shortest.recipe.epochs, shortest.recipe.epochs_round) == (1, 1)
-    assert "even the shortest schedule takes longer" in told[-1]
+    assert "even the shortest schedule takes longer" in lines[-1]
 
 
 # --- rehearsal ---

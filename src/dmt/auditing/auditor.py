@@ -50,12 +50,12 @@ class Audited:
     Attributes:
         folder: where all of it is.
         findings: the three lists.
-        told: a line on each for people.
+        lines: a line on each for people.
     """
 
     folder: Path
     findings: Findings
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def audit(
@@ -212,8 +212,8 @@ def in_words(findings: Findings) -> tuple[str, ...]:
         if isinstance(each, str):
             lines.append(f"{what}: {each}")
         else:
-            told = f"{'suspicious' if each.poor else 'probably wrong'} {what}: {each.counted}"
-            lines.append(f"{told}; {each.trust}" if each.trust else told)
+            text = f"{'suspicious' if each.poor else 'probably wrong'} {what}: {each.counted}"
+            lines.append(f"{text}; {each.trust}" if each.trust else text)
     found = findings.following
     lines.append(found if isinstance(found, str) else f"to label next: {len(found):,} images")
     return tuple(lines)

@@ -77,12 +77,12 @@ def _section(title: str, note: str, cards: Sequence[Safe], names: Names) -> Safe
 
 
 def _suspect(each: Suspect, listed: PictureList, names: Names) -> Safe:
-    told = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(listed.nets, each.nets, strict=True)]
+    said = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(listed.nets, each.nets, strict=True)]
     share = f", {each.share:.1%} of its labeled pixels" if each.position in listed.pictures else ""
     change = tag("p", tag("b", names[each.given], " → ", names[each.suggested]), share)
     source = [f"learned by {each.source}"] if each.source else []
     alt = f"{each.file}: {names[each.given]} or {names[each.suggested]}"
-    return _card(each.position, alt, listed, names, [tag("p", each.file), change, _lines(told + source)])
+    return _card(each.position, alt, listed, names, [tag("p", each.file), change, _lines(said + source)])
 
 
 def _candidate(number: int, each: Candidate, listed: PictureList, names: Names) -> Safe:

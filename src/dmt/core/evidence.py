@@ -15,7 +15,7 @@ from torch import Tensor
 from dmt.types import IGNORE
 
 DRAWS = 1000
-"""Bootstrap draws: enough for an interval that is told with one decimal."""
+"""Bootstrap draws: enough for an interval that is printed with one decimal."""
 
 CHANCE = 5.0
 """Percent: how often chance alone would mark any class of a comparison, not each."""

@@ -82,15 +82,15 @@ def fit(
     changed = dict(settings or {})
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
     asked = Asked.of(changed, given)
-    preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
+    preset, notes = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
     if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
         changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, changed)
-    if told and changed:
-        told = (*told, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
+    if notes and changed:
+        notes = (*notes, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
     if own is not None and budget is not None and not _is_run(folder):
         config, fitted = _fitted(config, own, execution, ending)
-        told = (*told, *fitted)
+        notes = (*notes, *fitted)
     methods = _methods(method, baseline, own, config)
     seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     _require_sense(config, methods, own)
@@ -102,7 +102,7 @@ def fit(
         raise ConfigError("nothing to train: give at least one method and one seed")
     starts = starting.find(given, config, preset.start, folder.starts())
     with watcher or progress.default() as watching:
-        for line in told:
+        for line in notes:
             watching.note(line)
         conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, ending, watching, donors)
         runner = Runner(config, folder, starts, conditions)

@@ -90,7 +90,7 @@ def _short_side(contents: FolderContents) -> int:
         try:
             sides.append(min(photo_files.photo_size(photo.path)))
         except DataError:
-            continue  # told when everything is read
+            continue  # reported when everything is read
     if not sides:
         raise DataError(
             f"none of the first {len(some)} images in {contents.root} can be read; see dmt check {contents.root}"
@@ -149,7 +149,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
     counts = [sum(photo.label == label for photo in contents.labeled) for label in range(len(contents.classes))]
     net = _image_net(asked, large, side, min(counts))
     size = _rounded(side, _most(net, large, len(contents.unlabeled)))
-    validation, told = _held_out(min(counts), bool(contents.validation))
+    validation, held_out_line = _held_out(min(counts), bool(contents.validation))
     options = PhotoOptions(
         classes=contents.classes,
         labels=len(contents.labeled),
@@ -168,7 +168,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         f"task: images get labels, {len(contents.classes)} classes ({contents.layout})",
         f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
         f"net={net.name}, start {net.start}: {net.why}",
-        told,
+        held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
     config = Config(options, recipe, net=net.name)
@@ -187,7 +187,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         net = "smp:unet/resnet34"
     net = asked.net or net
     start = asked.start_of(net)
-    held_out, told = _held_out(len(contents.labeled) // 2, bool(contents.validation))
+    held_out, held_out_line = _held_out(len(contents.labeled) // 2, bool(contents.validation))
     options = PhotoMaskOptions(
         classes=contents.classes,
         palette=tuple(number for color in contents.palette for number in color),
@@ -202,7 +202,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         f"task: pixels get labels, {len(contents.classes)} classes ({contents.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
         f"net={net}, start {start}: " + ("as you asked" if asked.net else _pixel_net_line(large, start)),
-        told,
+        held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
     preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=_default(start))

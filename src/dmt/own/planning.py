@@ -150,20 +150,20 @@ def within(config: Config, contents: FolderContents, rates: Rates, budget: float
     whole = forecast(config, contents, rates)
     if whole <= SHARE * budget:
         return config, (f"the whole schedule fits the budget: about {_minutes(whole)} of {_minutes(budget)}",)
-    recipe, told = config.recipe, []
+    recipe, given_up = config.recipe, []
     if whole > 4 * budget and len(recipe.fractions) > 3:
-        told.append(f"3 rounds instead of {len(recipe.fractions)}")
+        given_up.append(f"3 rounds instead of {len(recipe.fractions)}")
         recipe = replace(recipe, fractions=(0.4, 0.7, 1.0))
     fixed = forecast(_shortened(config, recipe, 0.0), contents, rates)
     left = forecast(replace(config, recipe=recipe), contents, rates) - fixed
     factor = max(0.0, min(1.0, (SHARE * budget - fixed) / max(left, 1e-9)))
     shorter = _shortened(config, recipe, factor)
-    told.append(
+    given_up.append(
         f"epochs={shorter.recipe.epochs} instead of {config.recipe.epochs}, "
         f"epochs_round={shorter.recipe.epochs_round} instead of {config.recipe.epochs_round}"
     )
     expected = forecast(shorter, contents, rates)
-    line = f"to fit {_minutes(budget)} the run gives up {' and '.join(told)}: about {_minutes(expected)} now"
+    line = f"to fit {_minutes(budget)} the run gives up {' and '.join(given_up)}: about {_minutes(expected)} now"
     if expected <= budget:
         return shorter, (line,)
     return shorter, (line, "even the shortest schedule takes longer than the budget; the run will stop there")

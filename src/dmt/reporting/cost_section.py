@@ -125,7 +125,7 @@ def _options(study: Study) -> Safe:
 
 
 def _environment(sessions: Sequence[dict[str, object]]) -> Safe:
-    """The last session's machine and versions; sessions that differ are told."""
+    """The last session's machine and versions; sessions that differ are listed."""
     rows = {}
     for session in sessions:
         hardware, git = session.get("hardware"), session.get("git")

@@ -130,8 +130,8 @@ def _strips(job: JobResult, folder: Path, names: Sequence[str]) -> Safe | None:
     stages = [stage for stage in job.stages if stage.round and stage.name[0] == line]
     groups: list[Child] = []
     for name in names[:STRIPS]:
-        for kind, told in (("label", "labels of round"), ("weight", "their weights, round")):
-            panes = [(f"{told} {stage.round}", stage.path / "samples" / f"{name}-{kind}.png") for stage in stages]
+        for kind, caption in (("label", "labels of round"), ("weight", "their weights, round")):
+            panes = [(f"{caption} {stage.round}", stage.path / "samples" / f"{name}-{kind}.png") for stage in stages]
             first: Pane = ("image", folder / f"{name}-image.png") if kind == "label" else ("", None)
             if any(path.is_file() for _, path in panes):
                 groups.append(_panes([first, *panes], name, blank=True))

@@ -48,8 +48,8 @@ def by_round(study: Study) -> Safe:
         elif (found := _last(study, method)) is not None:
             levels.append(Level(f"{studies.title(method)} {found:.1f}", found, studies.color(method)))
     paper = published(study)
-    told = [method for method in study.learners if method in paper][:1]
-    levels += [Level(f"paper's {studies.title(each)} {paper[each]:.1f}", paper[each], 4) for each in told]
+    shown = [method for method in study.learners if method in paper][:1]
+    levels += [Level(f"paper's {studies.title(each)} {paper[each]:.1f}", paper[each], 4) for each in shown]
     if not series:
         return html.figure("Score per round", html.paragraph("No round is finished yet.", class_="note"))
     values = [y + around for line in series for (_, y), spread in _around(line) for around in (-spread, spread)]

@@ -30,7 +30,7 @@ COLORS = {
     "dmt-naive": 7,
 }
 MAIN = ("dmt", "dmt-flip", "dmt-naive", "dst", "cbst", "cl", "online")
-"""Whose verdict is told if there are several, first the first."""
+"""Whose verdict is shown if there are several, in this order."""
 
 Net = tuple[StageResult, str]
 """A stage and which of its nets: raw or ema."""

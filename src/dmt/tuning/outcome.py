@@ -155,8 +155,8 @@ class Tuning:
         said = (
             [] if math.isnan(least) else [f"differences below about {least:.1f} points cannot be told from chance here"]
         )
-        told = self.verdict.few and self.default.failed is None  # by words()
-        if not told and (self.verdict.few or least > COARSE):
+        already_said = self.verdict.few and self.default.failed is None  # by words()
+        if not already_said and (self.verdict.few or least > COARSE):
             said.append(
                 f"note: {self.images:,} validation images are too few to tune on; label more, or keep the default"
             )

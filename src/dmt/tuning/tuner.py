@@ -65,14 +65,14 @@ def tune(
     """
     seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
-    config, told = _default(data, settings or {}, given, device)
+    config, notes = _default(data, settings or {}, given, device)
     space = search_space.default(config) if not grid else search_space.parse(grid)
     _require_sense(space, config, (method, search, trials))
     if not seeds:
         raise ConfigError("nothing to train: give at least one seed")
     frame = Frame(data, Path(out), method, tuple(seeds), dict(settings or {}), given, str(data_folder), device)
     with watcher or progress.default() as watching, frame.claimed(config):
-        for line in told:
+        for line in notes:
             watching.note(line)
         tuner = _Tuner(frame, config, space, Stop(budget), watching)
         tuner.search(trials if search == "optuna" else None)
@@ -84,19 +84,19 @@ def _default(
 ) -> tuple[Config, tuple[str, ...]]:
     """The configuration that is tuned, with lines about how it was chosen; it must have validation images."""
     own = run.own_folder(data)
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     if own is None:
         config = configuration.override(presets.get(str(data)).config, settings)
         judges = config.data.validation
     else:
         setup = choosing.choose(own, environment.pick_device(device), Asked.of(settings, starts))
         config = configuration.override(setup.preset.config, settings)
-        told = (*setup.contents.notes, *setup.lines)
+        notes = (*setup.contents.notes, *setup.lines)
         judges = len(setup.contents.validation) or planning.validation_images(config)
     if not judges:
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
         raise ConfigError(f"there are no validation images to judge settings by; {where}")
-    return config, told
+    return config, notes
 
 
 def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | None]) -> None:

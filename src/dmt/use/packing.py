@@ -38,7 +38,7 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Pa
     and used, but not grow by other methods.
     """
     folder = Folder(run)
-    folder.manifest()  # what is no run is told so, and not touched
+    folder.manifest()  # what is no run is refused, and not touched
     if out.exists() and any(out.iterdir()):
         raise RunError(f"{out} is not empty; give a new --out")
     with folder.locked():

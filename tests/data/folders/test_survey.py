@@ -27,9 +27,9 @@ def problems(found: Survey, part: str) -> dict[str, str]:
 
 def test_every_photo_is_seen_in_its_part_and_order(tmp_path: Path) -> None:
     contents = photos.open_folder(photo_layout.write_classes(tmp_path, labeled=2, unlabeled=100, test=1))
-    told: list[tuple[int, int]] = []
-    found = survey.survey(contents, lambda done, of: told.append((done, of)))
-    assert told == [(number, 109) for number in range(1, 110)]
+    heard: list[tuple[int, int]] = []
+    found = survey.survey(contents, lambda done, of: heard.append((done, of)))
+    assert heard == [(number, 109) for number in range(1, 110)]
     for name, part in contents.parts():
         assert [look.id for look in found.part(name)] == [photo.id for photo in part]
         assert [look.label for look in found.part(name)] == [photo.label for photo in part]

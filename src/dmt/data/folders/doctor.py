@@ -214,7 +214,7 @@ def _contradictions(contents: FolderContents, survey: Survey) -> Iterator[Issue]
 
 
 def _overlaps(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Between parts; what is an exact copy is not told again as a near one."""
+    """Between parts; what is an exact copy is not reported again as a near one."""
     for each in _OVERLAPS:
         exact = survey.duplicates.shared(each.first, each.second)
         alike = survey.duplicates.shared(each.first, each.second, near=True)

@@ -194,7 +194,7 @@ def _key(photos: Iterable[Photo], how: str) -> str:
         try:
             about = photo.path.stat()
         except OSError:
-            continue  # told when it is read
+            continue  # reported when it is read
         digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
