@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt import files, presets
+from dmt import files, outputs, presets
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import AuditOutput, Findings
 from dmt.auditing.ensembles import Ensemble
@@ -195,6 +195,7 @@ def _default_place(run: Path, method: str | None, seed: int | None) -> Path:
 
 def _require_ours(place: Path) -> None:
     """Refuse a place that holds something else, before anything is written there."""
+    outputs.require_outside_runs(place)
     if place.is_file():
         raise RunError(f"{place} is a file; give another --out")
     if (place / MANIFEST).exists() or (place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())):

@@ -14,7 +14,7 @@ from dmt.data.folders import photos
 from dmt.errors import ConfigError, RunError
 from dmt.fitting.runner import Conditions, Runner
 from dmt.methods import catalogue
-from dmt.own import choosing, planning
+from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.presets import Preset
 from dmt.results import guard, reading
@@ -45,6 +45,7 @@ def fit(
     watcher: progress.Watcher | None = None,
     stop: Stop | None = None,
     donors: Sequence[Path] = (),
+    anyway: bool = False,
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
@@ -70,6 +71,7 @@ def fit(
         watcher: hears of progress; bars or lines by default.
         stop: several runs may share one; a budget of its own changes no schedule.
         donors: run folders whose finished stages are taken over where this run would train the same.
+        anyway: train on a folder though `dmt check` finds errors in it; the run and its reports then say so.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
@@ -83,6 +85,7 @@ def fit(
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
     asked = Asked.of(changed, given)
     preset, notes = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
+    warnings = () if own is None else _checked(own, folder, watcher, anyway)
     if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
         changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, changed)
@@ -102,14 +105,14 @@ def fit(
         raise ConfigError("nothing to train: give at least one method and one seed")
     starts = starting.find(given, config, preset.start, folder.starts())
     with watcher or progress.default() as watching:
-        for line in notes:
+        for line in (*notes, *(f"warning: {each}" for each in warnings)):
             watching.note(line)
         conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, ending, watching, donors)
         runner = Runner(config, folder, starts, conditions)
         runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
         if keep == "best" and not runner.validated:
             raise ConfigError("--keep best needs validation images; put some into val/, or set validation above 0")
-        head = {
+        head: dict[str, Any] = {
             "data": preset.name,
             "folder": None if own is None else str(own.resolve()),
             "config": configuration.flat(config),
@@ -117,6 +120,8 @@ def fit(
             "starts": starts.known,
             "threads": environment.fitting_threads(runner.threads_for),
         }
+        if own is not None:
+            head["warnings"] = warnings
         with (
             conditions.stop.on_signals(),
             folder.claimed(head) as manifest,
@@ -140,6 +145,19 @@ def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | Non
 
 def _is_run(folder: Folder) -> bool:
     return (folder.path / MANIFEST).is_file()
+
+
+def _checked(own: Path, folder: Folder, watcher: progress.Watcher | None, anyway: bool) -> tuple[str, ...]:
+    """The doctor's errors, looked for once in the life of a run: a new one with any is refused unless ``anyway``.
+
+    A run from before there was this check goes on, and from then on says what is wrong.
+    """
+    if _is_run(folder) and (known := folder.warnings()) is not None:
+        return known
+    found = precheck.errors(own, watcher)
+    if not (anyway or _is_run(folder)):
+        precheck.require_none(own, found)
+    return found
 
 
 def _fitted(config: Config, own: Path, execution: Execution, ending: Stop) -> tuple[Config, tuple[str, ...]]:

@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dmt import files
+from dmt import files, outputs
 from dmt.errors import RunError
+from dmt.outputs import Kind
 from dmt.pages import html
 from dmt.pages.document import document, section
 from dmt.pages.html import Child, Safe, tag
@@ -26,6 +27,9 @@ from dmt.runs.folder import MANIFEST
 SHOWN = 5
 """Findings in the open; the others at hand."""
 
+TITLE = "dmt report: "
+KIND = Kind("a page of dmt report", f"<title>{TITLE}".encode())
+
 EVERY = 5.0
 """Seconds between two looks at a run that trains."""
 
@@ -43,7 +47,7 @@ def page(paths: Sequence[Path], refresh: int | None = None) -> str:
     if not found:
         parts.append(html.paragraph("No method has started yet."))
     about = f"what came out of {names}; made {now}"
-    return document(f"dmt report: {names}", *parts, subtitle=about, refresh=refresh)
+    return document(f"{TITLE}{names}", *parts, subtitle=about, refresh=refresh)
 
 
 def _study(study: Study, prefix: str, several: bool) -> Safe:
@@ -117,16 +121,19 @@ def _classes(study: Study, main: str) -> list[Child]:
     ]
 
 
-def write(paths: Sequence[Path], out: Path, refresh: int | None = None) -> int:
-    """Write the report; returns how many bytes it has."""
+def write(paths: Sequence[Path], out: Path, refresh: int | None = None, *, force: bool = False) -> int:
+    """Write the report, over an earlier one or, with ``force``, any file; returns how many bytes it has."""
     if out.is_dir():
         raise RunError(f"{out} is a folder; give --out a file, for example {out / 'report.html'}")
+    outputs.require_file(out, KIND, force=force)
     content = page(paths, refresh).encode()
     files.write(out, content)
     return len(content)
 
 
-def watch(paths: Sequence[Path], out: Path, notify: Callable[[str], None], every: float = EVERY) -> None:
+def watch(
+    paths: Sequence[Path], out: Path, notify: Callable[[str], None], every: float = EVERY, *, force: bool = False
+) -> None:
     """Write the report whenever the runs have news, until all that they hold is finished. Ctrl-C ends it before.
 
     Afterwards it should be written once more: only a page that is watched reads itself again.
@@ -135,7 +142,7 @@ def watch(paths: Sequence[Path], out: Path, notify: Callable[[str], None], every
     while not finished(paths):
         news = _state(paths)
         if news != seen:
-            write(paths, out, refresh=max(1, round(every)))
+            write(paths, out, refresh=max(1, round(every)), force=force)
             if seen is None:
                 notify(f"{out} follows the run; open it in a browser. Ctrl-C ends it")
             seen = news

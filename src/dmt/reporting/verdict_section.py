@@ -24,7 +24,9 @@ def sentence(study: Study) -> str:
 
 def doubts(study: Study) -> list[str]:
     """What the verdict does not say by itself."""
-    sentences = []
+    errors = dict.fromkeys(each for job in study.jobs for each in job.warnings)
+    trained = "Warning: the scores may mean nothing, since it was trained on images with errors"
+    sentences = [f"{trained}: {error}" for error in errors]
     seeds = {len(study.of(method)) for method in study.learners} - {0}
     if seeds == {1}:
         sentences.append("One seed only: another one may differ by more than the images tell. Three say how much.")

@@ -140,7 +140,15 @@ def _read(after: Nets, before: Nets) -> tuple[list[Evidence], list[Evidence]] | 
 
 
 def verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
-    """A sentence on one method over seeds: its gain over Baseline, its best round, the classes that got worse."""
+    """A sentence on one method over seeds: its gain over Baseline, its best round, the classes that got worse.
+
+    It says so if errors in the images leave it without meaning; the report names them.
+    """
+    doubt = "; do not trust it: there are errors in the images" if any(job.warnings for job in jobs) else ""
+    return _verdict(jobs, bases) + doubt
+
+
+def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
     title = METHODS[jobs[0].method].title
     finished = [job for job in jobs if job.finished]
     if not finished:

@@ -14,7 +14,7 @@ from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, RunError
 from dmt.runs import starting
-from dmt.runs.folder import Folder, Job, plain
+from dmt.runs.folder import Folder, Job, plain, warnings_of
 from dmt.tasks import opening
 from dmt.training import evidence_files
 from dmt.training.journal import Journal
@@ -102,6 +102,7 @@ class JobResult:
         keep: which round's nets are used: the "last", or the "best" by validation.
         classes: their names.
         shares: whether each first net of a pair sees some of the labels only.
+        warnings: errors in the images that make every score doubtful; the user trained in spite of them.
     """
 
     data: str
@@ -114,6 +115,7 @@ class JobResult:
     keep: str = "last"
     classes: tuple[str, ...] = ()
     shares: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -181,7 +183,8 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     stages = tuple(_stage(folder, outline) for outline in job.stages)
     result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
     shares = manifest["config"].get("share") is not None
-    return replace(result, keep=job.keep, classes=_classes(manifest), shares=shares)
+    warnings = warnings_of(manifest) or ()
+    return replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
 
 
 def _stage(folder: Folder, outline: dict[str, Any]) -> StageResult:

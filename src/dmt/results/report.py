@@ -38,7 +38,9 @@ class Report:
             return "no method has started yet"
         longer = [jobs for jobs in self._groups() if any(stage.round for job in jobs for stage in job.stages)]
         titles = [f"{METHODS[jobs[0].method].title} on {self._name(jobs[0])}" for jobs in longer]
-        return "\n".join([self.summary(), *map(_rounds, titles, longer), *self.verdicts(), *self.warnings()])
+        return "\n".join(
+            [self.summary(), *map(_rounds, titles, longer), *self.verdicts(), *self.errors(), *self.warnings()]
+        )
 
     def verdicts(self) -> list[str]:
         """A sentence on each method that learns from pseudo labels: is it better than its Baseline?"""
@@ -51,6 +53,12 @@ class Report:
         kin, bases = self._like(jobs[0]), self._bases(jobs)
         first = bases and any(job.finished for job in jobs) and all(job.method != "baseline" for job in kin)
         return guard.verdict(jobs, bases) + ("; Baseline is round 0 of the same run" if first else "")
+
+    def errors(self) -> list[str]:
+        """What is wrong with the images, if somebody trained on them anyway: once for all jobs on the same ones."""
+        several = len({self._name(job) for job in self.jobs}) > 1
+        found = [(f"{self._name(job)}: " if several else "", each) for job in self.jobs for each in job.warnings]
+        return [f"warning: {name}the scores may mean nothing: {each}" for name, each in dict.fromkeys(found)]
 
     def warnings(self) -> list[str]:
         """What the guard found, one line each; what methods or rounds have in common is said once."""

@@ -23,14 +23,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from dmt import files
+from dmt import files, outputs
 from dmt.errors import RunError
 from dmt.runs import starting
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 
-MANIFEST, LOCK = "run.json", ".lock"
+MANIFEST, LOCK = outputs.MANIFEST, ".lock"
 CACHE = ".cache"
 """Decoded images and labels of pixels, if they are too many for memory; can be made again."""
 
@@ -40,6 +40,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def warnings_of(manifest: dict[str, Any]) -> tuple[str, ...] | None:
+    """See `Folder.warnings`."""
+    found = manifest.get("warnings")
+    return tuple(map(str, found)) if isinstance(found, list) else None
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ class Folder:
         """Within, this process alone may write here, and only for one data set and configuration.
 
         Args:
-            head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``.
+            head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``;
+                and ``warnings``, errors in a user's images that it is trained in spite of.
 
         Yields:
             The manifest: of a run that was there before, its own, with the threads it began with.
@@ -93,6 +100,8 @@ class Folder:
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
                 self._sweep()
+                if "warnings" in head and self.warnings() is None:  # made before images were checked
+                    files.write_json(self.path / MANIFEST, self.manifest() | {"warnings": list(head["warnings"])})
             else:
                 files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})
             yield self.manifest()
@@ -114,6 +123,7 @@ class Folder:
 
     def require_ours(self) -> None:
         """Refuse a place that is no run and not empty, before anything is written there."""
+        outputs.require_outside_runs(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; give another --out")
         if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
@@ -160,6 +170,10 @@ class Folder:
             return None
         known: dict[str, dict[str, str]] = self.manifest().get("starts", starting.RANDOM)
         return known
+
+    def warnings(self) -> tuple[str, ...] | None:
+        """Errors in a user's images that the run was trained in spite of; None if they were never looked for."""
+        return warnings_of(self.manifest())
 
     def jobs(self) -> list[Job]:
         return [Job(**job) for job in self.manifest()["jobs"]]

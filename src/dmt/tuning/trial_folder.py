@@ -38,6 +38,7 @@ class Frame:
     start: dict[str, str]
     data_folder: str
     device: str
+    anyway: bool = False
 
     def head(self, config: Config) -> dict[str, Any]:
         """What a tuning is bound to: trials of anything else cannot be compared."""
@@ -77,6 +78,7 @@ class Frame:
         """Words of ``dmt fit`` that train on the same data."""
         words = ["dmt", "fit", str(self.data), "--out", f"{self.out}-fit"]
         words += [] if self.method == "dmt" else ["--method", self.method]
+        words += ["--anyway"] if self.anyway else []
         words += [word for line, start in self.start.items() for word in ("--start", f"{line}={start}")]
         return (*words, *([] if self.data_folder == "data" else ["--data", self.data_folder]))
 

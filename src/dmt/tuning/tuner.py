@@ -14,7 +14,7 @@ from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.fitting import run
-from dmt.own import choosing, planning
+from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.results.report import JobResult, Report
 from dmt.runs import environment, progress, starting
@@ -46,6 +46,7 @@ def tune(
     device: str = "auto",
     budget: float | None = None,
     watcher: progress.Watcher | None = None,
+    anyway: bool = False,
 ) -> Tuning:
     """Try settings of a method and say which to use; the default is kept unless another is clearly better.
 
@@ -59,6 +60,7 @@ def tune(
         settings: options that all trials have in common; with them the preset is the default.
         budget: stop cleanly after so many seconds. It changes no schedule.
         watcher: hears of progress; bars or lines by default.
+        anyway: as in `fit`.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
@@ -70,7 +72,8 @@ def tune(
     _require_sense(space, config, (method, search, trials))
     if not seeds:
         raise ConfigError("nothing to train: give at least one seed")
-    frame = Frame(data, Path(out), method, tuple(seeds), dict(settings or {}), given, str(data_folder), device)
+    frame = Frame(data, Path(out), method, tuple(seeds), dict(settings or {}), given, str(data_folder), device, anyway)
+    _require_sound(frame, watcher)
     with watcher or progress.default() as watching, frame.claimed(config):
         for line in notes:
             watching.note(line)
@@ -97,6 +100,13 @@ def _default(
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
         raise ConfigError(f"there are no validation images to judge settings by; {where}")
     return config, notes
+
+
+def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
+    """Refuse images with errors before a new tuning is bound to them; trials that are trained anyway say so."""
+    own = run.own_folder(frame.data)
+    if own is not None and not frame.anyway and not (frame.out / INDEX).is_file():
+        precheck.require_none(own, precheck.errors(own, watcher))
 
 
 def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | None]) -> None:
@@ -183,6 +193,7 @@ class _Tuner:
                 baseline=False,
                 stop=self._stop,
                 donors=[trial.folder for trial in self._trials.values()],
+                anyway=frame.anyway,
             )
         except DivergenceError as error:
             return str(error)
@@ -248,7 +259,7 @@ class _Tuner:
         verdict = judging.judge(judged, self._fine, default)
         frame = self._frame
         facts = (self._judged_by, judged[0][0].images, len(frame.seeds), frame.settings, frame.command())
-        tuning = Tuning(trials, verdict, *facts)
+        tuning = Tuning(trials, verdict, *facts, warnings=Folder(trials[0].folder).warnings() or ())
         files.write_json(frame.out / INDEX, self._head() | tuning.as_json())
         return tuning
 
