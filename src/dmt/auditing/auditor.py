@@ -153,9 +153,9 @@ def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, executi
         stages = list(job.stages[max(0, at - 1) : at + 1])
     nets = []
     for stage in stages:
-        spec = task.net_spec(config.net_of(stage.name[0]))
-        nets.append(finished_net(folder.stage(stage.place), spec, "raw").to(execution.device))
-    return Ensemble(task, tuple(nets), tuple(stage.name for stage in stages), execution.device)
+        spec = task.net_spec(config.net_of(stage.line))
+        nets.append(finished_net(folder.stage(stage.place), spec, stage.line, "raw").to(execution.device))
+    return Ensemble(task, tuple(nets), tuple(stage.title for stage in stages), execution.device)
 
 
 def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from dmt.core import codes, streams
 from dmt.data.images.audit import Audit
@@ -26,22 +27,28 @@ WEIGHED = 500
 """Images whose pixels the finished student weighs: hundreds of thousands of pixels tell as much as all of them."""
 
 
-def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> dict[str, dict[str, Any]]:
-    """By split and by copy of the net, raw and ema. A split without images is left out.
+Scores = dict[str, dict[str, dict[str, dict[str, Any]]]]
+
+
+def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> Scores:
+    """By split, line and copy of the net, raw and ema. A split without images is left out.
 
     What the nets said of every image goes to ``place``.
     """
-    copies = {"raw": trainer.nets[0]}
-    if trainer.slow:
-        copies["ema"] = trainer.slow[0].net
     images = {"validation": task.validation, "test": task.test}
 
-    def score(split: str, copy: str) -> dict[str, Any]:
-        found, evidence = inference.score_with_evidence(copies[copy], task, images[split], trainer.device)
-        evidence_files.write(place, split, copy, evidence)
+    def score(split: str, line: str, copy: str) -> dict[str, Any]:
+        net = trainer.nets[line] if copy == "raw" else trainer.slow[line].net
+        found, evidence = inference.score_with_evidence(net, task, images[split], trainer.device)
+        evidence_files.write(place, split, line, copy, evidence)
         return found.as_json()
 
-    return {split: {copy: score(split, copy) for copy in copies} for split in splits if len(images[split])}
+    copies = ["raw", "ema"] if trainer.slow else ["raw"]
+    return {
+        split: {line: {copy: score(split, line, copy) for copy in copies} for line in trainer.nets}
+        for split in splits
+        if len(images[split])
+    }
 
 
 def pseudo_labels(trainer: Trainer, task: Task, audit: Audit, labels: Store) -> dict[str, object]:
@@ -50,7 +57,7 @@ def pseudo_labels(trainer: Trainer, task: Task, audit: Audit, labels: Store) -> 
     weights = None
     if objective is not None:
         weights = torch.empty(len(target.labels))
-        for view, output in inference.logits(trainer.nets[0], task, task.unlabeled, trainer.device):
+        for view, output in inference.logits(_student(trainer), task, task.unlabeled, trainer.device):
             seen = Target(target.labels[view.positions], target.confidence[view.positions])
             weights[view.positions] = objective.weigh(output.cpu(), seen)[1]
     return audit.pseudo_labels(target.labels, target.confidence, labels.selected, weights)
@@ -79,7 +86,7 @@ def weighed(
     trainer: Trainer, task: Task, planes: tuple[Ragged, Ragged], chosen: torch.Tensor
 ) -> Iterable[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """(positions, kept labels (n, H, W) uint8, weights (n, H, W)) of the chosen unlabeled images, batch by batch."""
-    for view, output in inference.logits(trainer.nets[0], task, task.unlabeled.take(chosen), trainer.device):
+    for view, output in inference.logits(_student(trainer), task, task.unlabeled.take(chosen), trainer.device):
         positions = chosen[view.positions]
         kept, target = _stored(planes, positions, view)
         objective = _dynamic(trainer)
@@ -94,6 +101,13 @@ def _stored(planes: tuple[Ragged, Ragged], positions: torch.Tensor, view: View) 
     kept = size_groups.gather_plane(labels, group, view.images.device)
     found = size_groups.gather_plane(confidence, group, view.images.device, fill=-codes.OFFSET)
     return kept, Target(size_groups.truth(kept), codes.decode(found))
+
+
+def _student(trainer: Trainer) -> nn.Module:
+    """The net of a stage that learns from stored labels: it has one."""
+    net: nn.Module
+    (net,) = trainer.nets.values()
+    return net
 
 
 def _dynamic(trainer: Trainer) -> Stored | None:

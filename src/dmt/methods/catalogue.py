@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dmt.core.schedule import Schedule
+from dmt.core.schedule import Descent, Schedule
 from dmt.errors import unknown
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe
@@ -56,9 +56,9 @@ def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -
 def online(recipe: Recipe) -> Plan:
     """A Baseline, then one long stage in which the net learns from its own present labels."""
     first = _supervised("A", recipe)
-    sizes = {"labeled": recipe.batch_labeled, "pseudo": recipe.batch_pseudo}
+    sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, recipe.epochs_online, recipe.rate_round, **sizes)
-    second = Stage("A1", "A", 1, Online(recipe.threshold), schedule, start=first.name)
+    second = Stage("A1", ("A",), 1, Online(recipe.threshold), schedule, start=first.name)
     return Plan((first, second), (second.name,))
 
 
@@ -69,7 +69,7 @@ def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = Fa
     for number, fraction in enumerate(recipe.fractions, start=1):
         teacher = stages[-1].name
         start = None if restart else teacher
-        stages.append(_round("A", number, recipe, weighting, _labels(recipe, teacher, fraction), start))
+        stages.append(_round("A", number, recipe, weighting, _labels(recipe, teacher, "A", fraction), start))
     return Plan(tuple(stages), (stages[-1].name,))
 
 
@@ -81,8 +81,8 @@ def pair(recipe: Recipe, weighting: str) -> Plan:
     for number, fraction in enumerate(recipe.fractions, start=1):
         a, b = stages[-2].name, stages[-1].name
         # both learn from round i-1, never from the peer's fresh net of this round
-        stages.append(_round("A", number, recipe, weighting, _labels(recipe, b, fraction), a))
-        stages.append(_round("B", number, recipe, weighting, _labels(recipe, a, fraction), b))
+        stages.append(_round("A", number, recipe, weighting, _labels(recipe, b, "B", fraction), a))
+        stages.append(_round("B", number, recipe, weighting, _labels(recipe, a, "A", fraction), b))
     return Plan(tuple(stages), (stages[-2].name, stages[-1].name))
 
 
@@ -98,7 +98,7 @@ def _supervised(
 ) -> Stage:
     epochs = recipe.epochs_oracle if truth == "everything" else recipe.epochs
     schedule = _schedule(recipe, epochs, recipe.rate, labeled=recipe.batch)
-    return Stage(f"{line}0", line, 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
+    return Stage(f"{line}0", (line,), 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
 
 
 def _round(line: Line, number: int, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
@@ -112,18 +112,18 @@ def _round(line: Line, number: int, recipe: Recipe, weighting: str, labels: Labe
         mixup=recipe.mixup,
         double_statistics=recipe.double_statistics if dynamic else False,
     )
-    sizes = {"labeled": recipe.batch_labeled, "pseudo": recipe.batch_pseudo}
+    sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, recipe.epochs_round, recipe.rate_round, **sizes)
-    return Stage(f"{line}{number}", line, number, objective, schedule, start=start, labels=labels)
+    return Stage(f"{line}{number}", (line,), number, objective, schedule, start=start, labels=labels)
 
 
-def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, pseudo: int = 0) -> Schedule:
-    steering = (recipe.momentum, recipe.weight_decay, recipe.ema)
-    return Schedule(epochs, rate, recipe.rate_ramp, labeled, pseudo, *steering)
+def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled: int = 0) -> Schedule:
+    descent = Descent(rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema)
 
 
-def _labels(recipe: Recipe, by: str, fraction: float) -> Labels:
-    return Labels(by, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise)
+def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:
+    return Labels(by, line, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise)
 
 
 METHODS: dict[str, Method] = {

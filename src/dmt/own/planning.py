@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from dmt.config import Config
 from dmt.core import codes
@@ -19,7 +20,7 @@ from dmt.models import build
 from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.training import inference
-from dmt.training.trainer import Trainer
+from dmt.training.trainer import Trainer, Training
 from dmt.types import Target
 
 SOME = 64
@@ -76,9 +77,10 @@ def _kinds(config: Config, unlabeled: bool) -> list[Stage]:
 
 def _step(stage: Stage, config: Config, task: Task, execution: Execution, patience: float) -> float:
     pseudo = _made_up(task) if stage.labels is not None else None
-    batches = task.batches(task.labeled, pseudo, stage.schedule, 0, execution)
-    net = build.build(task.net_spec(config.net_of(stage.line)), seed=0)
-    trainer = Trainer([net], stage.objective, replace(stage.schedule, rate=1e-6), batches, 10**6, 0, execution)
+    batches = task.batches(task.labeled, pseudo, stage.batch_plan(seed=0), execution)
+    nets: dict[str, nn.Module] = {line: build.build(task.net_spec(config.net_of(line)), seed=0) for line in stage.lines}
+    slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
+    trainer = Trainer(nets, Training(stage.objective, slowly, steps=10**6, seed=0), batches, execution)
     trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
     return _timed(lambda: trainer.advance(trainer.draw()), execution, patience)
 

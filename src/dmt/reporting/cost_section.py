@@ -85,7 +85,7 @@ def _forecast(study: Study, method: str) -> tuple[float, float]:
     except DmtError:
         return math.nan, math.nan
     sizes = study.config.data.sizes
-    passes = sum(stage.steps(sizes) * stage.schedule.batch * stage.objective.passes for stage in stages)
+    passes = sum(stage.steps(sizes) * stage.cost().passes for stage in stages)
     speed = _speed(study, method)
     return float(sum(stage.steps(sizes) for stage in stages)), passes / speed if speed else math.nan
 
@@ -147,6 +147,6 @@ def progress_table(study: Study) -> Safe | None:
             stage = next(stage for stage in job.stages if stage.outcome is None)
             done = sum(stage.outcome is not None for stage in job.stages)
             steps = [line["step"] for line in stage.journal("interval")]
-            now = f"{stage.name}, step {steps[-1] if steps else 0:,} of {stage.outline.get('steps', 0):,}"
+            now = f"{stage.title}, step {steps[-1] if steps else 0:,} of {stage.outline.get('steps', 0):,}"
             rows.append((studies.title(job.method), job.seed, f"{done} of {len(job.stages)}", now))
     return html.table(("method", "seed", "stages done", "now"), rows) if rows else None

@@ -26,8 +26,8 @@ WITHOUT = frozenset({"baseline", "oracle"})
 Pair = tuple[JobResult, JobResult]
 """A job and what it is compared with."""
 
-Nets = tuple[tuple[Path, str, str], ...]
-"""Of each net its folder, the images that count, and whether it is raw or ema."""
+Nets = tuple[tuple[Path, str, str, str], ...]
+"""Of each net its folder, the images that count, its line, and whether it is raw or ema."""
 
 
 def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
@@ -120,7 +120,7 @@ def _chosen(job: JobResult, base: JobResult) -> tuple[Nets, Nets] | None:
     else:
         common = set(job.lines) & set(base.lines)
         chosen = [[(stage, "raw") for stage in each.kept() if stage.line in common] for each in (job, base)]
-    after, before = (tuple((stage.path, stage.shown, copy) for stage, copy in nets) for nets in chosen)
+    after, before = (tuple((stage.path, stage.shown, stage.line, copy) for stage, copy in nets) for nets in chosen)
     return after, before
 
 

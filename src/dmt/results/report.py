@@ -157,9 +157,9 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
     title = f"{title}, by stage (mean over seeds)"
     table = tables.table(title, "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted",
                    "weight right", "weight wrong")  # fmt: skip
-    names = list(dict.fromkeys(stage.name for job in jobs for stage in job.stages))
+    names = list(dict.fromkeys(stage.title for job in jobs for stage in job.stages))
     for name in names:
-        stages = [stage for job in jobs for stage in job.stages if stage.name == name and stage.outcome is not None]
+        stages = [stage for job in jobs for stage in job.stages if stage.title == name and stage.outcome is not None]
 
         def mean(of: Callable[[StageResult], float | None], form: str, stages: list[StageResult] = stages) -> str:
             values = [value for value in map(of, stages) if value is not None]

@@ -35,7 +35,7 @@ class Work:
     @property
     def cost(self) -> float:
         """Work of one step, for forecasts: training passes over images."""
-        return self.stage.schedule.batch * self.stage.objective.passes
+        return self.stage.cost().passes
 
     @property
     def stream_seed(self) -> int:
@@ -47,6 +47,7 @@ class Work:
         stage = self.stage
         return {
             "name": stage.name,
+            "lines": list(stage.lines),
             "round": stage.round,
             "place": self.place,
             "identity": self.identity,
@@ -77,11 +78,11 @@ def identify(
             "stage": dataclasses.asdict(stage) | {"objective": _options(stage)},
             "parents": [identities[name] for name in stage.parents],
             "labeled": (audit.everything if everything else task.labeled).fingerprint,
-            "unlabeled": task.unlabeled.fingerprint if stage.objective.unlabeled else None,
+            "unlabeled": task.unlabeled.fingerprint if stage.objective.views else None,
             "data": dataclasses.asdict(config.data),
             "classes": task.classes,
-            "net": dataclasses.asdict(task.net_spec(config.net_of(stage.line))),
-            "start": starts[stage.line] if stage.start is None else None,
+            "nets": {line: dataclasses.asdict(task.net_spec(config.net_of(line))) for line in stage.lines},
+            "starts": {line: starts[line] for line in stage.lines} if stage.start is None else None,
             "seed": seed,
         }
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -9,7 +9,6 @@ import torch
 
 from dmt.core import streams
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoMaskOptions
 from dmt.data.pixels import published, size_groups
@@ -23,7 +22,7 @@ from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
-from dmt.types import IMAGENET, Normalization
+from dmt.types import IMAGENET, BatchPlan, Normalization
 
 LOGITS = 84_000_000
 """The most that a batch outside of training has."""
@@ -55,15 +54,11 @@ class Segmentation(Task):
         self,
         labeled: LabeledSet[Ragged],
         pseudo: tuple[Ragged, Ragged] | None,
-        schedule: Schedule,
-        seed: int,
+        plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
-        unlabeled = None
-        if schedule.pseudo:
-            unlabeled = Unlabeled(self.unlabeled.images, *(pseudo or (None, None)))
-        sizes = (schedule.labeled, schedule.pseudo)
-        return PixelBatches(labeled, sizes, self.window, seed, execution, unlabeled)
+        unlabeled = Unlabeled(self.unlabeled.images, *(pseudo or (None, None))) if plan.views else None
+        return PixelBatches(labeled, plan, self.window, execution, unlabeled)
 
     def images_to_label(self) -> float:
         """Whole images, where training sees windows."""

@@ -267,7 +267,7 @@ class _Tuner:
 def _said(trial: Trial, job: JobResult) -> Evidence:
     """What the net that a run ships said of the validation images."""
     stage, copy = job.shipped()
-    found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", copy)
+    found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", stage.line, copy)
     if found is None or not found.images:
         raise RunError(f"{trial.folder} does not say what its net made of the validation images; delete it, and repeat")
     if math.isnan(found.score()):
