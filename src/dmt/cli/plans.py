@@ -18,11 +18,11 @@ from dmt.data.folders import photos
 from dmt.errors import ConfigError
 from dmt.fitting import run
 from dmt.methods import catalogue
+from dmt.methods.method import Method
 from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.own import choosing, planning
 from dmt.own.choosing import Asked
-from dmt.results import guard
 from dmt.runs import environment, forecast
 from dmt.tasks import opening
 
@@ -45,7 +45,7 @@ def list_(
     """
     sections: dict[str, Callable[[], dict[str, str]]] = {
         "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
-        "methods": lambda: {name: method.summary for name, method in catalogue.METHODS.items()},
+        "methods": lambda: {name: _method_line(method) for name, method in catalogue.METHODS.items()},
         "nets": lambda: build.NETS,
         "options": lambda: configuration.described(presets.get("digits").config),
         "pixel-options": lambda: configuration.described(presets.get("scenes").config),
@@ -56,6 +56,11 @@ def list_(
         out.print(f"{title}:")
         for name, summary in sections[title]().items():
             out.print(f"  {name:<18} {summary}", markup=False)
+
+
+def _method_line(method: Method) -> str:
+    only = "" if len(method.serves) > 1 else f"; {method.serves[0]} only"
+    return f"{method.summary}{only}" + (f" ({method.reference})" if method.reference else "")
 
 
 @app.command()
@@ -104,14 +109,15 @@ def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | No
 def _with_baseline(method: str, config: Config) -> list[Stage]:
     """The stages of a fit: those of the method, and those of its Baseline that are not among them."""
     stages = list(catalogue.plan(method, config.recipe).stages)
-    others = () if method in guard.WITHOUT else catalogue.plan("baseline", config.recipe).stages
-    return [*stages, *(replace(stage, name=f"Baseline {stage.name}") for stage in others if stage not in stages)]
+    beside = catalogue.baseline()
+    others = beside.build(config.recipe).stages if catalogue.get(method).compared else ()
+    return [*stages, *(replace(stage, name=f"{beside.title} {stage.name}") for stage in others if stage not in stages)]
 
 
 def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
     """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
     album = photos.open_album(folder)
-    stages = _with_baseline(method if album.unlabeled else "baseline", config)
+    stages = _with_baseline(method if album.unlabeled else catalogue.baseline().name, config)
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {config.net}")

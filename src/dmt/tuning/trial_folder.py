@@ -20,6 +20,7 @@ from dmt import files
 from dmt.config import Config
 from dmt.errors import RunError
 from dmt.fitting import run
+from dmt.methods import catalogue
 from dmt.runs.folder import MANIFEST, Folder, plain
 from dmt.tuning.search_space import Values
 
@@ -76,7 +77,7 @@ class Frame:
     def command(self) -> tuple[str, ...]:
         """Words of ``dmt fit`` that train on the same data."""
         words = ["dmt", "fit", str(self.data), "--out", f"{self.out}-fit"]
-        words += [] if self.method == "dmt" else ["--method", self.method]
+        words += [] if self.method == catalogue.default().name else ["--method", self.method]
         words += [word for line, start in self.start.items() for word in ("--start", f"{line}={start}")]
         return (*words, *([] if self.data_folder == "data" else ["--data", self.data_folder]))
 

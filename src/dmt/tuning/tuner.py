@@ -14,6 +14,7 @@ from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.fitting import run
+from dmt.methods import catalogue
 from dmt.own import choosing, planning
 from dmt.own.choosing import Asked
 from dmt.results.report import JobResult, Report
@@ -101,8 +102,11 @@ def _default(
 
 def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | None]) -> None:
     method, search, trials = asked
-    if method == "oracle":
-        raise ConfigError("the Oracle is trained on the validation images too, so nothing can judge it; tune another")
+    entry = catalogue.get(method)
+    if entry.ceiling:
+        raise ConfigError(
+            f"the {entry.title} is trained on the validation images too, so nothing can judge it; tune another"
+        )
     if search not in SEARCHES:
         raise ConfigError(f"--search takes {' or '.join(SEARCHES)}, not '{search}'")
     if search == "optuna" and (trials is None or trials < 1):
