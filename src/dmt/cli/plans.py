@@ -43,19 +43,31 @@ def list_(
     dmt list options          every key for --set, with its default on digits
     dmt list pixel-options    the same for data with masks, with its default on scenes
     """
-    sections: dict[str, Callable[[], dict[str, str]]] = {
-        "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
-        "methods": lambda: {name: _method_line(method) for name, method in catalogue.METHODS.items()},
-        "nets": lambda: build.NETS,
-        "options": lambda: configuration.described(presets.get("digits").config),
-        "pixel-options": lambda: configuration.described(presets.get("scenes").config),
+    sections: dict[str, Callable[[], dict[str, dict[str, str]]]] = {
+        "data": lambda: {"data": {name: preset.summary for name, preset in presets.PRESETS.items()}},
+        "methods": lambda: {"methods": {name: _method_line(method) for name, method in catalogue.METHODS.items()}},
+        "nets": lambda: {"nets": build.NETS},
+        "options": lambda: _options("digits"),
+        "pixel-options": lambda: _options("scenes"),
     }
     if what is not None and what not in sections:
         raise ConfigError(f"dmt list takes {', '.join(sections)}, not '{what}'")
-    for title in [what] if what else ["data", "methods", "nets"]:
-        out.print(f"{title}:")
-        for name, summary in sections[title]().items():
-            out.print(f"  {name:<18} {summary}", markup=False)
+    for wanted in [what] if what else ["data", "methods", "nets"]:
+        for title, lines in sections[wanted]().items():
+            out.print(f"{title}:")
+            width = max(18, *map(len, lines))
+            for name, summary in lines.items():
+                out.print(f"  {name:<{width}} {summary}", markup=False)
+
+
+def _options(preset: str) -> dict[str, dict[str, str]]:
+    """Every key with its help and its default: those of all methods, then those of one method each."""
+    lines = configuration.described(presets.get(preset).config)
+    found = {"options": {key: text for key, text in lines.items() if "." not in key}}
+    for group in catalogue.groups():
+        titles = ", ".join(method.title for method in catalogue.owners(group))
+        found[f"options of {titles}"] = {key: text for key, text in lines.items() if key.startswith(f"{group}.")}
+    return found
 
 
 def _method_line(method: Method) -> str:
@@ -110,7 +122,7 @@ def _with_baseline(method: str, config: Config) -> list[Stage]:
     """The stages of a fit: those of the method, and those of its Baseline that are not among them."""
     stages = list(catalogue.plan(method, config.recipe).stages)
     beside = catalogue.baseline()
-    others = beside.build(config.recipe).stages if catalogue.get(method).compared else ()
+    others = beside.plan(config.recipe).stages if catalogue.get(method).compared else ()
     return [*stages, *(replace(stage, name=f"{beside.title} {stage.name}") for stage in others if stage not in stages)]
 
 

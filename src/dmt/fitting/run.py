@@ -61,7 +61,7 @@ def fit(
         keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
             that goes on, and else the last. It may be changed at any time.
         seed: one or more; a seed decides the split and every random number.
-        settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
+        settings: options that differ from the preset, by key, e.g. ``{"gamma": 5.0, "online.threshold": 0.95}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
         data_folder: where a data set that is not embedded lies.
         device: "auto", "cpu", "cuda" or "cuda:N".
@@ -80,7 +80,7 @@ def fit(
     folder = Folder(Path(out))
     folder.require_ours()
     own = own_folder(data)
-    changed = dict(settings or {})
+    changed = configuration.dotted(settings or {})
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
     asked = Asked.of(changed, given)
     preset, told = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
@@ -182,7 +182,7 @@ def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> 
         raise ConfigError("pixels are ranked within each class; leave per_class=true")
     for method in map(catalogue.get, methods):
         _require_fitting(method, config, own)
-        method.build(config.recipe)  # it may have options that mean nothing
+        method.plan(config.recipe)  # it may have options that mean nothing
 
 
 def _require_fitting(method: Method, config: Config, own: Path | None) -> None:

@@ -22,6 +22,7 @@ from typing import Literal
 
 from dmt.core.schedule import Schedule
 from dmt.errors import unknown
+from dmt.methods.groups import MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe
@@ -39,7 +40,7 @@ def get(name: str) -> Method:
 
 def plan(method: str, recipe: Recipe) -> Plan:
     """The stages of a method under a recipe."""
-    return get(method).build(recipe)
+    return get(method).plan(recipe)
 
 
 def baseline() -> Method:
@@ -57,6 +58,16 @@ def default() -> Method:
     return METHODS["dmt"]
 
 
+def groups() -> dict[str, type[MethodOptions]]:
+    """The options that belong to single methods, by the name of their group."""
+    return {method.options.group: method.options for method in METHODS.values() if method.options is not None}
+
+
+def owners(group: str) -> list[Method]:
+    """The methods that read a group of options."""
+    return [method for method in METHODS.values() if method.options is not None and method.options.group == group]
+
+
 def with_baseline(names: Iterable[str]) -> list[str]:
     """Some methods and, if the gain of any is asked for, a Baseline: last, so that a budget goes to them first."""
     wanted = list(dict.fromkeys(names))
@@ -71,12 +82,12 @@ def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -
     return Plan(stages, tuple(stage.name for stage in stages))
 
 
-def online(recipe: Recipe) -> Plan:
+def online(recipe: Recipe, own: OnlineOptions) -> Plan:
     """A Baseline, then one long stage in which the net learns from its own present labels."""
     first = _supervised("A", recipe)
     sizes = {"labeled": recipe.batch_labeled, "pseudo": recipe.batch_pseudo}
-    schedule = _schedule(recipe, recipe.epochs_online, recipe.rate_round, **sizes)
-    second = Stage("A1", "A", 1, Online(recipe.threshold), schedule, start=first.name)
+    schedule = _schedule(recipe, own.epochs, recipe.rate_round, **sizes)
+    second = Stage("A1", "A", 1, Online(own.threshold), schedule, start=first.name)
     return Plan((first, second), (second.name,))
 
 
@@ -174,6 +185,7 @@ METHODS: dict[str, Method] = {
             "online",
             online,
             reference=PAPER,
+            options=OnlineOptions,
             tint=6,
         ),
         Method(

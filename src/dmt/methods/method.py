@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from dmt.methods.groups import MethodOptions
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
 
@@ -26,12 +27,13 @@ class Method:
         name: as typed by a user.
         title: as shown to people.
         summary: one line on what it does.
-        build: its plan under a recipe.
+        build: its plan under a recipe; it is handed the method's own options too, if there are any.
         reference: who described it, where and when.
         serves: what it can label.
         baseline: whether it is what the others are compared with.
         ceiling: whether it sees every label: no validation image is left to judge it by, it has no pseudo labels to
             audit, and your own images, whose labels nobody knows, cannot have it.
+        options: the class of its own options, ``online.…``.
         tint: its color in reports, 0 to 7; by its name if left out.
     """
 
@@ -39,12 +41,17 @@ class Method:
     title: str
     summary: str
     family: Family
-    build: Callable[[Recipe], Plan]
+    build: Callable[..., Plan]
     reference: str | None = None
     serves: tuple[Labeled, ...] = ("images", "pixels")
     baseline: bool = False
     ceiling: bool = False
+    options: type[MethodOptions] | None = None
     tint: int | None = None
+
+    def plan(self, recipe: Recipe) -> Plan:
+        """Its stages under a recipe."""
+        return self.build(recipe) if self.options is None else self.build(recipe, recipe.groups[self.options])
 
     @property
     def semi_supervised(self) -> bool:

@@ -68,7 +68,7 @@ def _kind(stage: Stage) -> str:
 
 def _kinds(config: Config, unlabeled: bool) -> list[Stage]:
     """One stage of each kind that Baseline and DMT train."""
-    stages = (catalogue.default() if unlabeled else catalogue.baseline()).build(config.recipe).stages
+    stages = (catalogue.default() if unlabeled else catalogue.baseline()).plan(config.recipe).stages
     return list({_kind(stage): stage for stage in stages}.values())
 
 

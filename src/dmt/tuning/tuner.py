@@ -126,7 +126,8 @@ class _Tuner:
     def __init__(self, frame: Frame, config: Config, space: Space, stop: Stop, watcher: progress.Watcher) -> None:
         self._frame, self._config, self._space, self._stop, self._watcher = frame, config, space, stop, watcher
         self._known: dict[str, Any] = files.read_json(frame.out / INDEX)
-        self._default: Values = {key: getattr(config.recipe, key) for key in space}
+        options = configuration.flat(config)
+        self._default: Values = {key: options[key] for key in space}
         self._trials: dict[str, Trial] = {}
         self._evidence: dict[str, list[Evidence]] = {}
         self._places: set[str] = set()  # stages that trials so far have trained
