@@ -107,9 +107,25 @@ def _require_known(config: Config, keys: typing.Iterable[str]) -> None:
         raise unknown("option", key, [each for each in known if each.startswith(f"{group}.")] or known)
 
 
-def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that an older run wrote down, by the names they have now."""
     return {MOVED.get(key, key): value for key, value in options.items()}
+
+
+def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of an older run: those it wrote down, and for those added since what its preset gives them.
+
+    Raises:
+        ConfigError: if it had one that is gone. Whether it mattered is not known, so it counts.
+    """
+    known, written = flat(defaults), renamed(options)
+    for key, value in written.items():
+        if key not in known:
+            raise ConfigError(
+                f"the run was made with {key}={shown(value)}, an option that this release does not have; "
+                f"resume it with the release that made it"
+            )
+    return known | written
 
 
 def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:

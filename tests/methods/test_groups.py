@@ -113,5 +113,5 @@ def test_mistakes_are_one_line(key: str, value: object, says: str) -> None:
 
 
 def test_what_older_runs_wrote_down_is_read_by_its_new_name() -> None:
-    assert config.recorded({"gamma": 5, "epochs_online": 3}) == {"gamma": 5, "online.epochs": 3}
+    assert config.renamed({"gamma": 5, "epochs_online": 3}) == {"gamma": 5, "online.epochs": 3}
     assert set(config.MOVED.values()) <= set(config.flat(BASE))

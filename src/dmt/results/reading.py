@@ -28,7 +28,8 @@ def configuration_of(folder: Folder) -> Config:
 
 
 def _configuration(manifest: dict[str, Any]) -> Config:
-    return configuration.override(presets.get(manifest["data"]).config, configuration.recorded(manifest["config"]))
+    defaults = presets.get(manifest["data"]).config
+    return configuration.override(defaults, configuration.recorded(defaults, manifest["config"]))
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
     known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
     told = FROM_FOLDER if data in presets.OWN else frozenset()
     changed = {
-        key: value for key, value in configuration.recorded(options).items() if key not in known or known[key] != value
+        key: value for key, value in configuration.renamed(options).items() if key not in known or known[key] != value
     }
     return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files
+from dmt import files, presets
 from dmt.config import Config
 from dmt.errors import RunError
 from dmt.fitting import run
 from dmt.methods import catalogue
-from dmt.runs.folder import MANIFEST, Folder, plain
+from dmt.runs.folder import MANIFEST, Folder, plain, require_same_options
 from dmt.tuning.search_space import Values
 
 INDEX = "tune.json"
@@ -88,7 +88,5 @@ def _require_same(out: Path, known: Any, head: dict[str, Any]) -> None:
     for key in ("data", "method", "start"):
         if known[key] != head[key]:
             raise RunError(f"{out} was tuned with {key} {known[key]}, not {head[key]}; give another --out")
-    for key, value in head["config"].items():
-        if known["config"].get(key) != value:
-            was = known["config"].get(key)
-            raise RunError(f"{out} was tuned with {key}={was}, not {key}={value}; give another --out")
+    preset = head["data"] if head["data"] in presets.PRESETS else head["config"]["dataset"]  # of your own images
+    require_same_options(f"{out} was tuned", presets.get(preset).config, known["config"], head["config"])
