@@ -8,6 +8,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
+from dmt.methods.groups import Groups, OnlineOptions
 from dmt.methods.recipe import Recipe
 
 
@@ -98,11 +99,11 @@ _SCENES = replace(
     epochs=100,
     epochs_oracle=20,
     epochs_round=3,
-    epochs_online=10,
     rate=0.05,
     rate_round=0.05,
     gamma=2.0,
     gamma_ramp=True,
+    groups=Groups.of(OnlineOptions(epochs=10)),
 )
 """Ours. From random parameters a student is unsure for long: γ grows, so that early in a round it listens."""
 

@@ -67,7 +67,7 @@ def test_unlabeled_images_move_the_net(
     method: str, tiny_pixels: dict[str, object], tmp_path: Path, few_scenes: SegmentSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other unlabeled images, same labels: another net; and the first stage stays the same."""
-    settings = tiny_pixels | {"fractions": "0.5", "threshold": 0.2}
+    settings = tiny_pixels | {"fractions": "0.5", "online.threshold": 0.2}
     first = fit(tmp_path / "a", settings, method)
     hidden = set(files.read_json(tmp_path / "a" / "splits" / "seed-1.json")["unlabeled"])
     train, _ = few_scenes.read(Path(), print, lambda done, of: None)

@@ -27,6 +27,7 @@ from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError, RunError
+from dmt.methods import catalogue
 from dmt.results import reading
 from dmt.results.reading import JobResult
 from dmt.runs import environment, progress, starting
@@ -160,10 +161,11 @@ def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, executi
 
 def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
     """Of the jobs asked for, the one that validation prefers; one with pseudo labels, if there is any."""
-    if method == "oracle":
-        raise ConfigError("the Oracle learned from the labels of all images; audit another method")
+    top = catalogue.ceiling()
+    if method == top.name:
+        raise ConfigError(f"the {top.title} learned from the labels of all images; audit another method")
     chosen = scoring.choose(reading.read(Folder(path)), method, seed)
-    jobs = [job for job in chosen if job.finished and job.method != "oracle"]
+    jobs = [job for job in chosen if job.finished and not catalogue.get(job.method).ceiling]
     if not jobs:
         raise RunError(f"nothing to audit in {path} is finished; repeat the fit command to finish it")
 

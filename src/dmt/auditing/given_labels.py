@@ -104,7 +104,7 @@ def deal(task: Task, folds: int, seed: int) -> list[Tensor]:
 
 def judges(task: Task, recipe: CrossFit) -> list[Judge]:
     """All nets to train, fold by fold."""
-    stages = catalogue.plan("baseline", recipe.config.recipe).stages
+    stages = catalogue.baseline().plan(recipe.config.recipe).stages
     found = []
     for fold, held in enumerate(deal(task, recipe.folds, recipe.seed), start=1):
         rest = torch.ones(len(task.labeled), dtype=torch.bool)

@@ -14,10 +14,11 @@ from dmt.data.folders import photos
 from dmt.errors import ConfigError, RunError
 from dmt.fitting.runner import Conditions, Runner
 from dmt.methods import catalogue
+from dmt.methods.method import Labeled, Method
 from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.presets import Preset
-from dmt.results import guard, reading
+from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs import environment, progress, starting
 from dmt.runs.folder import MANIFEST, Folder
@@ -61,7 +62,7 @@ def fit(
         keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
             that goes on, and else the last. It may be changed at any time.
         seed: one or more; a seed decides the split and every random number.
-        settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
+        settings: options that differ from the preset, by key, e.g. ``{"gamma": 5.0, "online.threshold": 0.95}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
         data_folder: where a data set that is not embedded lies.
         device: "auto", "cpu", "cuda" or "cuda:N".
@@ -81,7 +82,7 @@ def fit(
     folder = Folder(Path(out))
     folder.require_ours()
     own = own_folder(data)
-    changed = dict(settings or {})
+    changed = configuration.dotted(settings or {})
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
     asked = Asked.of(changed, given)
     preset, notes = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
@@ -135,12 +136,12 @@ def fit(
 
 def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | None, config: Config) -> list[str]:
     """What to train: the methods asked for, and a Baseline that they are compared with."""
+    beside, usual = catalogue.baseline().name, catalogue.default().name
     if method is None and own is not None:
-        method = "baseline" if not config.data.sizes.unlabeled else ["baseline", "dmt"] if baseline else "dmt"
-    method = "dmt" if method is None else method
+        method = beside if not config.data.sizes.unlabeled else [beside, usual] if baseline else usual
+    method = usual if method is None else method
     methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
-    # last, so that a budget goes to what was asked for first
-    return list(dict.fromkeys([*methods, *(["baseline"] if baseline and set(methods) - guard.WITHOUT else [])]))
+    return catalogue.with_baseline(methods) if baseline else methods
 
 
 def _is_run(folder: Folder) -> bool:
@@ -197,9 +198,18 @@ def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> 
     """Refuse what cannot mean anything, before anything is written."""
     if config.data.sizes.pixels and not config.recipe.per_class:
         raise ConfigError("pixels are ranked within each class; leave per_class=true")
-    if own is not None and "oracle" in methods:
-        raise ConfigError("the Oracle needs the labels of all images, which nobody knows here; leave it out")
-    if not config.data.sizes.unlabeled and set(methods) - {"baseline", "oracle"}:
-        raise ConfigError("there are no unlabeled images to learn from; add some, or use --method baseline")
-    for method in methods:
-        catalogue.plan(method, config.recipe)  # an unknown method is refused before anything is written
+    for method in map(catalogue.get, methods):
+        _require_fitting(method, config, own)
+        method.plan(config.recipe)  # it may have options that mean nothing
+
+
+def _require_fitting(method: Method, config: Config, own: Path | None) -> None:
+    """Refuse a method that these data cannot be given to."""
+    what: Labeled = "pixels" if config.data.sizes.pixels else "images"
+    if what not in method.serves:
+        raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
+    if own is not None and method.ceiling:
+        raise ConfigError(f"the {method.title} needs the labels of all images, which nobody knows here; leave it out")
+    if not config.data.sizes.unlabeled and method.semi_supervised:
+        alone = catalogue.baseline().name
+        raise ConfigError(f"there are no unlabeled images to learn from; add some, or use --method {alone}")

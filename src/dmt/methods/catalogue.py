@@ -1,4 +1,4 @@
-"""Every method in a few lines: a shape of plan and a weighting.
+"""Every method in a few lines: a shape of plan, a weighting, and its facts.
 
 | method    | plan            | pseudo labels from | weight          |
 |-----------|-----------------|--------------------|-----------------|
@@ -16,12 +16,14 @@ With ``shape=pair`` the DMT family trains two lines that label for each other in
 trains both nets on all labels, so that a pair is compared with a pair.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Literal
 
 from dmt.core.schedule import Descent, Schedule
 from dmt.errors import unknown
+from dmt.methods.groups import MethodOptions, OnlineOptions
+from dmt.methods.method import Method
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe
 from dmt.objectives.itself import Online
@@ -29,21 +31,48 @@ from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
 
 
-@dataclass(frozen=True)
-class Method:
-    """A name, a line for people, and how its plan is built."""
-
-    name: str
-    title: str
-    summary: str
-    build: Callable[[Recipe], Plan]
+def get(name: str) -> Method:
+    """A method by its name."""
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    return METHODS[name]
 
 
 def plan(method: str, recipe: Recipe) -> Plan:
     """The stages of a method under a recipe."""
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    return METHODS[method].build(recipe)
+    return get(method).plan(recipe)
+
+
+def baseline() -> Method:
+    """What the others are compared with."""
+    return next(method for method in METHODS.values() if method.baseline)
+
+
+def ceiling() -> Method:
+    """What no method can be expected to beat."""
+    return next(method for method in METHODS.values() if method.ceiling)
+
+
+def default() -> Method:
+    """What is trained if nobody asks for another."""
+    return METHODS["dmt"]
+
+
+def groups() -> dict[str, type[MethodOptions]]:
+    """The options that belong to single methods, by the name of their group."""
+    return {method.options.group: method.options for method in METHODS.values() if method.options is not None}
+
+
+def owners(group: str) -> list[Method]:
+    """The methods that read a group of options."""
+    return [method for method in METHODS.values() if method.options is not None and method.options.group == group]
+
+
+def with_baseline(names: Iterable[str]) -> list[str]:
+    """Some methods and, if the gain of any is asked for, a Baseline: last, so that a budget goes to them first."""
+    wanted = list(dict.fromkeys(names))
+    beside = [baseline().name] if any(get(name).compared for name in wanted) else []
+    return list(dict.fromkeys([*wanted, *beside]))
 
 
 def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -> Plan:
@@ -53,12 +82,12 @@ def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -
     return Plan(stages, tuple(stage.name for stage in stages))
 
 
-def online(recipe: Recipe) -> Plan:
+def online(recipe: Recipe, own: OnlineOptions) -> Plan:
     """A Baseline, then one long stage in which the net learns from its own present labels."""
     first = _supervised("A", recipe)
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
-    schedule = _schedule(recipe, recipe.epochs_online, recipe.rate_round, **sizes)
-    second = Stage("A1", ("A",), 1, Online(recipe.threshold), schedule, start=first.name)
+    schedule = _schedule(recipe, own.epochs, recipe.rate_round, **sizes)
+    second = Stage("A1", ("A",), 1, Online(own.threshold), schedule, start=first.name)
     return Plan((first, second), (second.name,))
 
 
@@ -126,24 +155,92 @@ def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:
     return Labels(by, line, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise)
 
 
+PAPER = "Feng et al., Pattern Recognition 2022"
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("baseline", "Baseline", "labels only", alone),
-        Method("oracle", "Oracle", "every training image with its true label: the ceiling",
-               lambda recipe: alone(recipe, "everything")),
-        Method("online", "Online ST", "a Baseline goes on, learning from its own labels of each step where it is sure",
-               online),
-        Method("cl", "CL", "Curriculum Labeling: each net labels for a fresh one, every label counts alike",
-               lambda recipe: chain(recipe, "uniform", restart=True)),
-        Method("cbst", "CBST", "Class-Balanced Self-Training: one net, fine-tuned on its surest labels of each class",
-               lambda recipe: chain(recipe, "uniform", restart=False, per_class=True)),
-        Method("dst", "DST", "Dynamic Self-Training: one net, fine-tuned round by round on its own labels",
-               lambda recipe: chain(recipe, "dynamic", restart=False)),
-        Method("dmt", "DMT", "Dynamic Mutual Training: a label counts less where teacher and student disagree",
-               _mutual("dynamic")),
-        Method("dmt-naive", "DMT-Naive", "ablation: weight p^γ everywhere, no cases", _mutual("naive")),
-        Method("dmt-flip", "DMT-Flip", "ablation: where the student is surer, it learns its own label",
-               _mutual("flip")),
+        Method(
+            "baseline",
+            "Baseline",
+            "labels only",
+            "labels only",
+            alone,
+            baseline=True,
+            tint=0,
+        ),
+        Method(
+            "oracle",
+            "Oracle",
+            "every training image with its true label: the ceiling",
+            "labels only",
+            lambda recipe: alone(recipe, "everything"),
+            ceiling=True,
+            tint=3,
+        ),
+        Method(
+            "online",
+            "Online ST",
+            "a Baseline goes on, learning from its own labels of each step where it is sure",
+            "online",
+            online,
+            reference=PAPER,
+            options=OnlineOptions,
+            tint=6,
+        ),
+        Method(
+            "cl",
+            "CL",
+            "Curriculum Labeling: each net labels for a fresh one, every label counts alike",
+            "stored labels",
+            lambda recipe: chain(recipe, "uniform", restart=True),
+            reference="Cascante-Bonilla et al., AAAI 2021",
+            tint=2,
+        ),
+        Method(
+            "cbst",
+            "CBST",
+            "Class-Balanced Self-Training: one net, fine-tuned on its surest labels of each class",
+            "stored labels",
+            lambda recipe: chain(recipe, "uniform", restart=False, per_class=True),
+            reference="Zou et al., ECCV 2018",
+            tint=4,
+        ),
+        Method(
+            "dst",
+            "DST",
+            "Dynamic Self-Training: one net, fine-tuned round by round on its own labels",
+            "stored labels",
+            lambda recipe: chain(recipe, "dynamic", restart=False),
+            reference=PAPER,
+            tint=5,
+        ),
+        Method(
+            "dmt",
+            "DMT",
+            "Dynamic Mutual Training: a label counts less where teacher and student disagree",
+            "stored labels",
+            _mutual("dynamic"),
+            reference=PAPER,
+            tint=1,
+        ),
+        Method(
+            "dmt-naive",
+            "DMT-Naive",
+            "ablation: weight p^γ everywhere, no cases",
+            "stored labels",
+            _mutual("naive"),
+            reference=PAPER,
+            tint=7,
+        ),
+        Method(
+            "dmt-flip",
+            "DMT-Flip",
+            "ablation: where the student is surer, it learns its own label",
+            "stored labels",
+            _mutual("flip"),
+            reference=PAPER,
+            tint=4,
+        ),
     )
-}  # fmt: skip
+}

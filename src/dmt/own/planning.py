@@ -71,7 +71,7 @@ def _kind(stage: Stage) -> str:
 
 def _kinds(config: Config, unlabeled: bool) -> list[Stage]:
     """One stage of each kind that Baseline and DMT train."""
-    stages = catalogue.plan("dmt" if unlabeled else "baseline", config.recipe).stages
+    stages = (catalogue.default() if unlabeled else catalogue.baseline()).plan(config.recipe).stages
     return list({_kind(stage): stage for stage in stages}.values())
 
 
@@ -122,13 +122,12 @@ def _timed(act: Callable[[], object], execution: Execution, patience: float) -> 
     return (now() - began) / count
 
 
-def forecast(
-    config: Config, contents: FolderContents, rates: Rates, methods: tuple[str, ...] = ("baseline", "dmt")
-) -> float:
-    """Seconds that a run of these methods will take."""
+def forecast(config: Config, contents: FolderContents, rates: Rates, methods: tuple[str, ...] | None = None) -> float:
+    """Seconds that a run of these methods will take; of the default one and its Baseline if left out."""
     sizes = config.data.sizes
     stages: dict[tuple[object, ...], Stage] = {}
-    for method in methods if contents.unlabeled else ("baseline",):
+    wanted = methods or catalogue.with_baseline([catalogue.default().name])
+    for method in wanted if contents.unlabeled else (catalogue.baseline().name,):
         for stage in catalogue.plan(method, config.recipe).stages:
             stages[stage.name, stage.objective, stage.share] = stage  # what methods share is trained once
     training = sum(rates.steps[_kind(stage)] * stage.steps(sizes) for stage in stages.values())

@@ -17,13 +17,14 @@ from dmt.training.journal import Journal
 
 def table(study: Study) -> Safe:
     """Cost of each method, in the mean over seeds, against the Oracle's and against the plan (as Tab. 8)."""
-    oracle = _seconds(study.of("oracle"))
+    top = catalogue.ceiling()
+    longest = _seconds(study.of(top.name))
     columns = ["method", "steps", "planned", "images", "time", "forecast", "peak memory, MB", "waiting"]
     rows = [_row(study, method) for method in study.methods]
-    if math.isfinite(oracle):
-        columns.append("× Oracle's time")
+    if math.isfinite(longest):
+        columns.append(f"× {top.title}'s time")
         for row, method in zip(rows, study.methods, strict=True):
-            factor = _seconds(study.of(method)) / oracle
+            factor = _seconds(study.of(method)) / longest
             row.append(("–", math.nan) if math.isnan(factor) else (f"{factor:.1f} ×", factor))
     return html.table(columns, rows, caption="Per seed, in the mean; a stage that methods share counts in each.")
 

@@ -73,9 +73,10 @@ def _sections(study: Study) -> list[tuple[str, str, Child]]:
             parts.append(("pictures", "Pictures", picture_section.sections(study, main)))
         parts.append(("labels", f"Pseudo labels of {studies.title(main)}", _labels(study, main)))
         parts.append(("classes", "Class by class", _classes(study, main)))
-    elif study.of("baseline"):
+    elif study.baseline is not None and study.of(study.baseline):
+        only = study.baseline
         parts.append(("classes", "Class by class", html.figures(
-            class_section.confusion(study, "baseline"), class_section.calibration(study, ["baseline"]))))  # fmt: skip
+            class_section.confusion(study, only), class_section.calibration(study, [only]))))  # fmt: skip
     parts.append(("cost", "Cost", [cost_section.table(study), html.paragraph(cost_section.NOTE, class_="note")]))
     parts.append(("origin", "How to repeat it", cost_section.origin(study)))
     return parts
@@ -113,7 +114,7 @@ def _labels(study: Study, main: str) -> list[Child]:
 
 
 def _classes(study: Study, main: str) -> list[Child]:
-    both = [method for method in ("baseline", main) if study.of(method)]
+    both = [method for method in (study.baseline, main) if method is not None and study.of(method)]
     return [
         html.figures(class_section.confusion(study, main), class_section.calibration(study, both)),
         html.paragraph(class_section.caveat(study, main), class_="note"),

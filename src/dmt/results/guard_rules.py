@@ -12,6 +12,7 @@ import numpy as np
 from dmt import presets
 from dmt.core import evidence
 from dmt.data.folders.photo_files import shown
+from dmt.methods import catalogue
 from dmt.results.reading import JobResult, StageResult
 
 WORSE = 1.0
@@ -190,7 +191,7 @@ def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, objec
 
 def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     """Said once, of the first net."""
-    if stage is not job.stages[0] or stage.outcome is None or job.method == "oracle":
+    if stage is not job.stages[0] or stage.outcome is None or catalogue.get(job.method).ceiling:
         return  # the Oracle was trained on the validation images too
     more = "more images in val/" if job.data in presets.OWN else "a higher --set validation=…"
     if "validation" not in stage.outcome["scores"]:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dmt.methods.catalogue import METHODS
+from dmt.methods import catalogue
 from dmt.results import guard
 from dmt.results.guard import Finding
 from dmt.results.reading import JobResult, StageResult
@@ -43,7 +43,7 @@ def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
     known: set[tuple[str, str]] = set()
     for job in jobs:
         alone = sum(each.method == job.method for each in jobs) == 1
-        title = METHODS[job.method].title
+        title = catalogue.get(job.method).title
         stages = {stage.title: stage for stage in job.stages}
         for finding in guard.findings(job, guard.base(job, jobs) if alone else None):
             stage = stages.get(finding.where)

@@ -25,8 +25,12 @@ FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of own
 
 def configuration_of(folder: Folder) -> Config:
     """The configuration a run was made with."""
-    manifest = folder.manifest()
-    return configuration.override(presets.get(manifest["data"]).config, manifest["config"])
+    return _configuration(folder.manifest())
+
+
+def _configuration(manifest: dict[str, Any]) -> Config:
+    defaults = presets.get(manifest["data"]).config
+    return configuration.override(defaults, configuration.recorded(defaults, manifest["config"]))
 
 
 @dataclass(frozen=True)
@@ -225,14 +229,16 @@ def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
     """Options that differ from those of the preset, or all of them if it is not known here."""
     known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
     told = FROM_FOLDER if data in presets.OWN else frozenset()
-    changed = {key: value for key, value in options.items() if key not in known or known[key] != value}
+    changed = {
+        key: value for key, value in configuration.renamed(options).items() if key not in known or known[key] != value
+    }
     return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
 
 
 def _classes(manifest: dict[str, Any]) -> tuple[str, ...]:
     """Their names, if the data and its options are known here."""
     try:
-        options = configuration.override(presets.get(manifest["data"]).config, manifest["config"]).data
+        options = _configuration(manifest).data
     except ConfigError:
         return ()
     return opening.classes(options)

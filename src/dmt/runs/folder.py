@@ -23,8 +23,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from dmt import files, outputs
-from dmt.errors import RunError
+from dmt import config as configuration
+from dmt import files, outputs, presets
+from dmt.config import Config
+from dmt.errors import ConfigError, RunError
 from dmt.runs import starting
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import Checkpoint
@@ -63,6 +65,23 @@ class Job:
     stages: list[dict[str, Any]]
     results: list[str]
     keep: str = "last"
+
+
+def require_same_options(made: str, defaults: Config, known: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse other options than those something was made with; one that was added since had its default.
+
+    Args:
+        made: who was, and how: "runs/a was made".
+        known: as written down then.
+        wanted: as JSON would give them back.
+    """
+    try:
+        was = plain(configuration.recorded(defaults, known))
+    except ConfigError as error:
+        raise RunError(f"{error}, or give another --out") from error
+    for key, value in wanted.items():
+        if was[key] != value:
+            raise RunError(f"{made} with {key}={was[key]}, not {key}={value}; give another --out")
 
 
 class Folder:
@@ -141,10 +160,9 @@ class Folder:
         known, head = self.manifest(), plain(head)
         if known["data"] != head["data"]:
             raise RunError(f"{self.path} was made for '{known['data']}', not '{head['data']}'; give another --out")
-        for key, value in head["config"].items():
-            if known["config"].get(key) != value:
-                was = known["config"].get(key)
-                raise RunError(f"{self.path} was made with {key}={was}, not {key}={value}; give another --out")
+        require_same_options(
+            f"{self.path} was made", presets.get(known["data"]).config, known["config"], head["config"]
+        )
         for line, start in head["starts"].items():
             was = known.get("starts", starting.RANDOM)[line]
             if was["digest"] != start["digest"]:
@@ -181,8 +199,25 @@ class Folder:
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Remember jobs, new ones after those that were there; a run may grow by methods and seeds."""
         known = {(job.method, job.seed): job for job in self.jobs()}
+        for job in jobs:
+            self._require_same_stages(known.get((job.method, job.seed), job), job)
         known |= {(job.method, job.seed): job for job in jobs}
         files.write_json(self.path / MANIFEST, self.manifest() | {"jobs": [asdict(job) for job in known.values()]})
+
+    def _require_same_stages(self, known: Job, job: Job) -> None:
+        """Refuse to train beside what another release trained from the same options: two ways would be mixed."""
+        before, now = ({stage["name"]: stage.get("identity") for stage in each.stages} for each in (known, job))
+        changed = [name for name in before | now if before.get(name) != now.get(name)]
+        if changed:
+            raise RunError(
+                f"{self.path} holds {changed[0]} of {job.method} as {self.maker()} trained it, and this release trains "
+                f"it in another way; resume it with that release, or give another --out"
+            )
+
+    def maker(self) -> str:
+        """The release that made the run."""
+        first = next(Journal(self.path / "sessions.jsonl").read(), {})
+        return f"dmt {first['dmt']}" if "dmt" in first else "another release of dmt"
 
     def log_session(self, environment: dict[str, Any]) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

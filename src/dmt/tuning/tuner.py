@@ -14,6 +14,7 @@ from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.fitting import run
+from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.results.report import JobResult, Report
@@ -111,8 +112,11 @@ def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
 
 def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | None]) -> None:
     method, search, trials = asked
-    if method == "oracle":
-        raise ConfigError("the Oracle is trained on the validation images too, so nothing can judge it; tune another")
+    entry = catalogue.get(method)
+    if entry.ceiling:
+        raise ConfigError(
+            f"the {entry.title} is trained on the validation images too, so nothing can judge it; tune another"
+        )
     if search not in SEARCHES:
         raise ConfigError(f"--search takes {' or '.join(SEARCHES)}, not '{search}'")
     if search == "optuna" and (trials is None or trials < 1):
@@ -132,7 +136,8 @@ class _Tuner:
     def __init__(self, frame: Frame, config: Config, space: Space, stop: Stop, watcher: progress.Watcher) -> None:
         self._frame, self._config, self._space, self._stop, self._watcher = frame, config, space, stop, watcher
         self._known: dict[str, Any] = files.read_json(frame.out / INDEX)
-        self._default: Values = {key: getattr(config.recipe, key) for key in space}
+        options = configuration.flat(config)
+        self._default: Values = {key: options[key] for key in space}
         self._trials: dict[str, Trial] = {}
         self._evidence: dict[str, list[Evidence]] = {}
         self._places: set[str] = set()  # stages that trials so far have trained

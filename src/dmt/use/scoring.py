@@ -9,6 +9,7 @@ from torch import nn
 
 from dmt.data.folders.photo_files import shown
 from dmt.errors import ConfigError, RunError
+from dmt.methods import catalogue
 from dmt.models.build import NetSpec
 from dmt.results import reading, tables
 from dmt.results.reading import JobResult
@@ -70,8 +71,10 @@ class Finished:
         images = task.test if on == "test" else task.validation
         if not len(images):
             raise ConfigError(f"the run has no {on} images; put some into test/ or val/ of its data")
-        if on == "validation" and job.method == "oracle":
-            raise ConfigError("the Oracle was trained on the validation images; use --on test")
+        if on == "validation" and catalogue.get(job.method).ceiling:
+            raise ConfigError(
+                f"the {catalogue.get(job.method).title} was trained on the validation images; use --on test"
+            )
         scores = {}
         for stage in job.kept():
             for copy in stage.copies:
@@ -111,7 +114,7 @@ def preferred(path: Path, method: str | None, seed: int | None) -> JobResult:
     def liked(job: JobResult) -> tuple[float, bool]:
         stage, copy = job.shipped()
         score = stage.score("validation", copy)
-        return float("-inf") if score is None else score, job.method != "baseline"
+        return float("-inf") if score is None else score, not catalogue.get(job.method).baseline
 
     jobs = [job for job in choose(reading.read(Folder(path)), method, seed) if job.finished]
     if not jobs:
