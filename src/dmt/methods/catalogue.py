@@ -12,6 +12,8 @@
 | dmt-naive | as dmt          | as dmt             | naive           |
 | dmt-flip  | as dmt          | as dmt             | flip            |
 
+Methods that label within the step are one stage each (`methods/online.py`).
+
 With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain, and Baseline
 trains both nets on all labels, so that a pair is compared with a pair.
 """
@@ -22,6 +24,7 @@ from typing import Literal
 
 from dmt.core.schedule import Descent, Schedule
 from dmt.errors import unknown
+from dmt.methods import online as online_methods
 from dmt.methods.groups import MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
@@ -241,6 +244,104 @@ METHODS: dict[str, Method] = {
             _mutual("flip"),
             reference=PAPER,
             tint=4,
+        ),
+        Method(
+            "pseudo-label",
+            "Pseudo-Label",
+            "the net learns its own labels of each step where it is sure, more and more",
+            "online",
+            online_methods.pseudo_label,
+            reference="Lee, ICML workshop 2013",
+            options=online_methods.PseudoLabelOptions,
+        ),
+        Method(
+            "pi-model",
+            "Π-model",
+            "two views of an unlabeled image shall get the same probabilities",
+            "online",
+            online_methods.pi_model,
+            reference="Laine & Aila, ICLR 2017",
+            serves=("images",),
+            options=online_methods.PiModelOptions,
+        ),
+        Method(
+            "uda",
+            "UDA",
+            "a strong view learns the sharpened probabilities of a weak one where they are sure",
+            "online",
+            online_methods.uda,
+            reference="Xie et al., NeurIPS 2020",
+            serves=("images",),
+            options=online_methods.UDAOptions,
+        ),
+        Method(
+            "fixmatch",
+            "FixMatch",
+            "a strong view learns the label of a weak one where it is sure",
+            "online",
+            online_methods.fixmatch,
+            reference="Sohn et al., NeurIPS 2020",
+            serves=("images",),
+            options=online_methods.FixMatchOptions,
+        ),
+        Method(
+            "mean-teacher",
+            "Mean Teacher",
+            "the net learns the probabilities that its slow copy gives another view",
+            "online",
+            online_methods.mean_teacher,
+            reference="Tarvainen & Valpola, NeurIPS 2017",
+            serves=("images",),
+            options=online_methods.MeanTeacherOptions,
+        ),
+        Method(
+            "cps",
+            "CPS",
+            "two nets learn each other's labels of the step",
+            "online",
+            online_methods.cps,
+            reference="Chen et al., CVPR 2021",
+            options=online_methods.CrossPseudoOptions,
+        ),
+        Method(
+            "fixmatch-seg",
+            "FixMatch-Seg",
+            "other colors and a pasted box learn the labels of the plain view where they are sure",
+            "online",
+            online_methods.fixmatch_seg,
+            reference="Yang et al., CVPR 2023 (as compared with UniMatch)",
+            serves=("pixels",),
+            options=online_methods.FixMatchSegOptions,
+        ),
+        Method(
+            "mt-seg",
+            "MT-Seg",
+            "the net learns the logits of its slow copy",
+            "online",
+            online_methods.mt_seg,
+            reference="Ke et al., PixelSSL 2020",
+            serves=("pixels",),
+            options=online_methods.MeanTeacherSegOptions,
+        ),
+        Method(
+            "cutmix-seg",
+            "CutMix-Seg",
+            "pasted images learn the pasted probabilities of the slow copy",
+            "online",
+            online_methods.cutmix_seg,
+            reference="French et al., BMVC 2020",
+            serves=("pixels",),
+            options=online_methods.CutMixSegOptions,
+        ),
+        Method(
+            "cps-cutmix",
+            "CPS-CutMix",
+            "as CPS, from pasted images",
+            "online",
+            online_methods.cps_cutmix,
+            reference="Chen et al., CVPR 2021",
+            serves=("pixels",),
+            options=online_methods.CrossPseudoPastedOptions,
         ),
     )
 }

@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dmt import options
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.images.audit import Audit
 from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
+from dmt.types import TRAIN
 
 FORMAT = 3
 """Part of every identity: raise it when the same options would train differently."""
+
+
+VIEWS = {"augment": TRAIN, "augment_weak": "weak", "augment_strong": "strong"}
+"""Options of the data that make one kind of view."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +81,13 @@ def identify(
         everything = stage.truth == "everything"
         content = {
             "format": FORMAT,
-            "stage": dataclasses.asdict(stage) | {"objective": _options(stage)},
+            "stage": options.content(stage) | {"objective": _options(stage)},
             "parents": [identities[name] for name in stage.parents],
             "labeled": (audit.everything if everything else task.labeled).fingerprint,
             "unlabeled": task.unlabeled.fingerprint if stage.objective.views else None,
-            "data": dataclasses.asdict(config.data),
+            "data": _data(config, stage),
             "classes": task.classes,
-            "nets": {line: dataclasses.asdict(task.net_spec(config.net_of(line))) for line in stage.lines},
+            "nets": {line: options.content(task.net_spec(config.net_of(line))) for line in stage.lines},
             "starts": {line: starts[line] for line in stage.lines} if stage.start is None else None,
             "seed": seed,
         }
@@ -91,5 +97,12 @@ def identify(
     return works
 
 
+def _data(config: Config, stage: Stage) -> dict[str, Any]:
+    """The options of the data; how views are made counts only for a stage that sees them."""
+    views = {view.rstrip("0123456789") for view in (*stage.objective.views, stage.objective.labeled_view)}
+    told = options.content(config.data)
+    return {key: value for key, value in told.items() if key not in VIEWS or VIEWS[key] in views}
+
+
 def _options(stage: Stage) -> dict[str, Any]:
-    return {"kind": type(stage.objective).__name__} | dataclasses.asdict(stage.objective)  # type: ignore[call-overload,no-any-return]
+    return {"kind": type(stage.objective).__name__} | options.content(stage.objective)

@@ -21,8 +21,12 @@ class PhotoOptions:
     validation: int = option(0, "labeled images of each class held out for validation, if the folder has no val/")
     size: int = option(64, "photos are cut to a square and resized to so many pixels a side")
     augment: str = option("sane", "augmentation: " + ", ".join(augment.POLICIES))
-    augment_weak: str | None = option(None, "online methods: augmentation of weak views; none: by augment")
-    augment_strong: str | None = option(None, "online methods: augmentation of strong views; none: by augment")
+    augment_weak: str | None = option(
+        None, "augmentation of weak views (online methods); none: by augment", neutral=True
+    )
+    augment_strong: str | None = option(
+        None, "augmentation of strong views (online methods); none: by augment", neutral=True
+    )
 
     def __post_init__(self) -> None:
         for name in (self.augment, self.augment_weak, self.augment_strong):

@@ -18,8 +18,12 @@ class DataOptions:
     labels: int = option(100, "labeled images in all, the same number of each class")
     validation: int = option(200, "images of the training part held out for validation")
     augment: str = option("shift", "augmentation: " + ", ".join(augment.POLICIES))
-    augment_weak: str | None = option(None, "online methods: augmentation of weak views; none: by augment")
-    augment_strong: str | None = option(None, "online methods: augmentation of strong views; none: by augment")
+    augment_weak: str | None = option(
+        None, "augmentation of weak views (online methods); none: by augment", neutral=True
+    )
+    augment_strong: str | None = option(
+        None, "augmentation of strong views (online methods); none: by augment", neutral=True
+    )
 
     def __post_init__(self) -> None:
         if self.dataset not in DATASETS:
