@@ -451,7 +451,7 @@ def test_divergence_stops_the_run_with_one_line(tiny: dict[str, object], tmp_pat
 @pytest.mark.parametrize(
     ("settings", "least"),
     [({"labels": 20}, 3), ({"pseudo_noise": 0.2}, 5)],
-    ids=["mistakes of its own", "every fifth label falsified"],
+    ids=["mistakes of its own", "every fifth label corrupted"],
 )
 def test_dynamic_weights_tell_right_from_wrong_in_every_round(
     settings: dict[str, object], least: int, tmp_path: Path

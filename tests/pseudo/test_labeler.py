@@ -53,7 +53,7 @@ def test_per_class_covers_every_predicted_class(task: Classification) -> None:
         assert kept == int(0.4 * predicted + 0.5)
 
 
-def test_noise_falsifies_exactly_its_share_of_the_kept(task: Classification) -> None:
+def test_noise_corrupts_exactly_its_share_of_the_kept(task: Classification) -> None:
     clean, noisy = label(task), label(task, noise=0.3)
     changed = clean.target.labels != noisy.target.labels
     assert int(changed.sum()) == 132  # floor(0.3 · 439 + 0.5), and every one is another class

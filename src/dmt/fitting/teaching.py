@@ -17,7 +17,7 @@ from dmt.data.ragged import Ragged
 from dmt.errors import ConfigError
 from dmt.fitting import assessment, samples
 from dmt.pseudo import labeler
-from dmt.pseudo.background import Behind
+from dmt.pseudo.background import BackgroundWork
 from dmt.pseudo.image_store import Store
 from dmt.pseudo.labeler import Wish
 from dmt.pseudo.pixel_store import PixelStore
@@ -39,7 +39,7 @@ class Made:
     Attributes:
         store: what is known of them.
         planes: the labels and codes, so that nobody has to read them again.
-        write: makes their files; takes a function that says whether to give up.
+        write: makes their files; takes a function that says whether it was canceled.
     """
 
     store: PixelStore
@@ -111,11 +111,11 @@ class Lesson:
 
     def __init__(self, store: Store | PixelStore, pseudo: Any, write: Write | None = None) -> None:
         self.store, self.pseudo = store, pseudo
-        self._write, self._writing = write, None  # type: Write | None, Behind | None
+        self._write, self._writing = write, None  # type: Write | None, BackgroundWork | None
 
     def __enter__(self) -> "Lesson":
         if self._write is not None:
-            self._writing, self._write = Behind(self._write), None
+            self._writing, self._write = BackgroundWork(self._write), None
         return self
 
     def __exit__(
@@ -124,7 +124,7 @@ class Lesson:
         if kind is None:
             self.settle()
         elif self._writing is not None:
-            self._writing.give_up()
+            self._writing.cancel()
 
     def settle(self, tell: Callable[[str], None] | None = None) -> None:
         """Wait until the labels are complete on disk; ``tell`` hears if that takes a while."""

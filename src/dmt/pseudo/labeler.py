@@ -24,7 +24,7 @@ class Wish:
     Attributes:
         fraction: α, the share to keep.
         per_class: rank within each predicted class.
-        noise: share of kept labels to falsify, for stress tests.
+        noise: share of kept labels to corrupt, for stress tests.
         seed: of the stage that will learn from them; only the noise depends on it.
         provenance: who labels, in which round: stored beside the labels.
     """

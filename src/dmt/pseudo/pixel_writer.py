@@ -128,7 +128,7 @@ class PixelWriter:
             keep = selector(labels[part].to(device), codes[part].to(device))
             labels[part] = labels[part].where(keep.to(labels.device), UNSELECTED)
         if noise:
-            self._falsify(noise, seed)
+            self._corrupt(noise, seed)
         kept = [selection.quota(fraction, count) for count in predicted]
         self._summary = {
             "coverage": {"predicted": predicted, "kept": kept},
@@ -138,8 +138,8 @@ class PixelWriter:
         }
         return self._summary
 
-    def _falsify(self, noise: float, seed: int) -> None:
-        """Each image has its own luck."""
+    def _corrupt(self, noise: float, seed: int) -> None:
+        """Replace labels as `select` says; images are drawn independently, so their order does not matter."""
         for position in range(len(self._names)):
             rng = streams.stream(seed, "pseudo noise", position)
             labels = self.planes[0].image(position).numpy()
@@ -147,19 +147,19 @@ class PixelWriter:
             other = (labels + rng.integers(1, self.classes, labels.shape)) % self.classes
             labels[hit] = other[hit]
 
-    def write(self, provenance: dict[str, Any], given_up: Callable[[], bool] = lambda: False) -> None:
+    def write(self, provenance: dict[str, Any], canceled: Callable[[], bool] = lambda: False) -> None:
         """Write the files of what was selected. A thread of its own may do this: no device is touched.
 
         One thread is enough: more would be done sooner, but keep the interpreter from those who feed a GPU.
 
         Args:
             provenance: who labeled, in which round; plain values, stored beside the labels.
-            given_up: asked now and then; if so, this returns and nothing is complete.
+            canceled: asked now and then; if so, this returns and nothing is complete.
         """
         assert self._summary is not None, "select first"
         labels, codes = self.planes
         for position, name in enumerate(self._names):
-            if given_up():
+            if canceled():
                 return
             packed = code_planes.pack(code_planes.unsigned(codes.image(position).numpy()))
             (self._unfinished / f"{name}.code").write_bytes(packed)
