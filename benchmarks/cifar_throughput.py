@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from dmt import presets
+from dmt import presets, run_files
 from dmt.core.execution import Execution
 from dmt.data.images.augment import POLICIES
 from dmt.data.images.datasets import DATASETS
@@ -115,7 +115,7 @@ def stage_rate(method: str, execution: Execution, steps: int) -> tuple[float, fl
         first[0] = first[0] or time.perf_counter() - began
 
     with tempfile.TemporaryDirectory() as folder:
-        journal = Journal(Path(folder) / "journal.jsonl")
+        journal = Journal(Path(folder) / run_files.JOURNAL)
         loop.fit(trainer, Checkpoint(Path(folder)), journal, loop.Pace(30.0, lambda: False, tell))
         rates = [line["images_per_s"] for line in journal.read() if line["kind"] == "interval"]
     return statistics.median(rates[max(1, len(rates) // 10) :] or rates), first[0]

@@ -23,7 +23,7 @@ import torch
 from benchmarks import process_memory
 from torch.nn import functional as F
 
-from dmt import presets
+from dmt import presets, run_files
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.data import ragged
@@ -150,7 +150,7 @@ def stage_rate(setting: Setting, execution: Execution, steps: int) -> dict[str, 
         torch.cuda.reset_peak_memory_stats()
     trainer = Trainer([net], stage.objective, schedule(stage.schedule), batches, steps, 1, execution)
     with tempfile.TemporaryDirectory() as folder:
-        journal = Journal(Path(folder) / "journal.jsonl")
+        journal = Journal(Path(folder) / run_files.JOURNAL)
         loop.fit(trainer, Checkpoint(Path(folder)), journal, loop.Pace(600.0, lambda: False, lambda step: None))
         lines = [line for line in journal.read() if line["kind"] == "interval"]
     rates = [line["images_per_s"] for line in lines]

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent / "src" / "dmt"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "version"),
-    ("files", "options"),
+    ("files", "options", "run_files"),
     ("core",),
     ("data", "models", "objectives", "pages"),
     ("methods",),

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dmt import files
+from dmt import files, run_files
 from dmt.data.images.audit import Audit
 from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.ragged import Ragged
@@ -28,7 +28,6 @@ from dmt.training.journal import Journal
 from dmt.training.trainer import Trainer
 from dmt.types import ProgressCallback
 
-AUDIT = "audit.json"
 Write = Callable[[Callable[[], bool]], None]
 
 
@@ -75,7 +74,7 @@ def make(
     watch = audit.watch()
     labeler.label_pixels(net, task, device, writer, watch, tell)
     # before the labels are complete: afterwards those that were not kept are gone
-    files.write_json(place / AUDIT, {} if watch is None else {"error_top": watch.error_top()})
+    files.write_json(place / run_files.AUDIT, {} if watch is None else {"error_top": watch.error_top()})
     summary = writer.select(wish.fraction, wish.noise, wish.seed, device)
     store = PixelStore.of_summary(place, wish.provenance | summary)
     return Made(store, writer.planes, partial(writer.write, wish.provenance))
@@ -159,8 +158,8 @@ class Lesson:
             assert isinstance(audit, Audit)
             return assessment.pseudo_labels(trainer, task, audit, self.store)
         assert isinstance(audit, PixelAudit)
-        samples.write_round(place / "samples", trainer, task, self.pseudo)
-        tops: dict[str, Any] = files.read_json(place / AUDIT)
+        samples.write_round(place / run_files.SAMPLES, trainer, task, self.pseudo)
+        tops: dict[str, Any] = files.read_json(place / run_files.AUDIT)
         return tops | assessment.pixel_labels(trainer, task, audit, self.pseudo)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dmt import files
+from dmt import files, run_files
 from dmt.types import Target
 
 
@@ -59,16 +59,16 @@ class Store:
             "confidence": self.target.confidence,
             "selected": self.selected,
         }
-        files.write_tensors(folder / "pseudo.safetensors", tensors)
+        files.write_tensors(folder / run_files.PSEUDO_IMAGES, tensors)
         # written last: its presence says that the labels are complete
-        files.write_json(folder / "pseudo.json", self.provenance)
+        files.write_json(folder / run_files.PSEUDO, self.provenance)
 
     @staticmethod
     def exists(folder: Path) -> bool:
-        return (folder / "pseudo.json").exists()
+        return (folder / run_files.PSEUDO).exists()
 
     @classmethod
     def load(cls, folder: Path) -> "Store":
-        tensors = files.read_tensors(folder / "pseudo.safetensors")
+        tensors = files.read_tensors(folder / run_files.PSEUDO_IMAGES)
         target = Target(tensors["labels"].long(), tensors["confidence"])
-        return cls(target, tensors["selected"], files.read_json(folder / "pseudo.json"))
+        return cls(target, tensors["selected"], files.read_json(folder / run_files.PSEUDO))

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from dmt import files
+from dmt import files, run_files
 from dmt.data import buffers, ragged
 from dmt.data.ragged import Ragged
 from dmt.errors import RunError
@@ -66,12 +66,12 @@ class PixelStore:
 
     @staticmethod
     def exists(folder: Path) -> bool:
-        return (folder / "pseudo.json").exists()
+        return (folder / run_files.PSEUDO).exists()
 
     @classmethod
     def load(cls, folder: Path) -> "PixelStore":
         """Reads the summary; planes stay on disk."""
-        return cls.of_summary(folder, files.read_json(folder / "pseudo.json"))
+        return cls.of_summary(folder, files.read_json(folder / run_files.PSEUDO))
 
     @classmethod
     def of_summary(cls, folder: Path, about: dict[str, Any]) -> "PixelStore":
@@ -121,14 +121,16 @@ class PixelStore:
 
     def drop_codes(self) -> None:
         """Remove the codes, which a trained stage needs no more. Labels stay, for people to look at."""
-        for path in (self.folder / "pseudo").glob("*.code"):
+        for path in (self.folder / run_files.PSEUDO_PIXELS).glob("*.code"):
             path.unlink()
 
     @cached_property
     def _paths(self) -> list[Path]:
-        paths = sorted((self.folder / "pseudo").glob("*.png"), key=lambda path: int(path.name.split("-")[0]))
+        paths = sorted(
+            (self.folder / run_files.PSEUDO_PIXELS).glob("*.png"), key=lambda path: int(path.name.split("-")[0])
+        )
         if len(paths) != self.images:
-            raise self._damaged(f"{self.folder / 'pseudo'} has {len(paths)} of {self.images} labels")
+            raise self._damaged(f"{self.folder / run_files.PSEUDO_PIXELS} has {len(paths)} of {self.images} labels")
         return paths
 
     def _labels(self, position: int) -> np.ndarray:

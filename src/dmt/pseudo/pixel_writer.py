@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from dmt import files
+from dmt import files, run_files
 from dmt.core import codes as coding
 from dmt.core import selection, streams
 from dmt.core.ranks import ClassRanks, Selector
@@ -66,8 +66,8 @@ class PixelWriter:
         self._missing = torch.ones(len(self._names), dtype=torch.bool)
         self._arriving: tuple[Tensor, Fetched] | None = None
         self._summary: dict[str, Any] | None = None
-        self._unfinished = folder / "pseudo-unfinished"
-        for left in (self._unfinished, folder / "pseudo"):
+        self._unfinished = folder / run_files.PSEUDO_UNFINISHED
+        for left in (self._unfinished, folder / run_files.PSEUDO_PIXELS):
             if left.exists():
                 shutil.rmtree(left)
         self._unfinished.mkdir(parents=True)
@@ -165,8 +165,8 @@ class PixelWriter:
             (self._unfinished / f"{name}.code").write_bytes(packed)
             self._draw(self._unfinished / f"{name}.png", labels.image(position).numpy())
         summary = self._summary | {"bytes": sum(entry.stat().st_size for entry in os.scandir(self._unfinished))}
-        self._unfinished.rename(self.folder / "pseudo")
-        files.write_json(self.folder / "pseudo.json", provenance | summary)
+        self._unfinished.rename(self.folder / run_files.PSEUDO_PIXELS)
+        files.write_json(self.folder / run_files.PSEUDO, provenance | summary)
 
     def _draw(self, path: Path, kept: np.ndarray) -> None:
         image = Image.fromarray(kept)

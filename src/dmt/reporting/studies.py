@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dmt import files, presets
+from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.errors import DmtError
 from dmt.methods.catalogue import METHODS
@@ -145,7 +145,7 @@ class Study:
         """How many labels it was given; the Oracle has all."""
         if job.method == "oracle":
             return None if self.config is None else self.config.data.sizes.everything
-        path = folder_of(job) / "splits" / f"seed-{job.seed}.json"
+        path = run_files.split(folder_of(job), job.seed)
         if path.is_file():
             try:
                 return len(files.read_json(path)["labeled"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import presets
+from dmt import presets, run_files
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, RunError
@@ -69,7 +69,7 @@ class StageResult:
 
     @cached_property
     def _lines(self) -> list[dict[str, Any]]:
-        return list(Journal(self.path / "journal.jsonl").read())
+        return list(Journal(self.path / run_files.JOURNAL).read())
 
     @property
     def shown(self) -> str:
@@ -186,7 +186,7 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
 
 def _stage(folder: Folder, outline: dict[str, Any]) -> StageResult:
     path = folder.stage(outline["place"])
-    lines = list(Journal(path / "journal.jsonl").read())
+    lines = list(Journal(path / run_files.JOURNAL).read())
     labels = next((line for line in lines if line["kind"] == "labels"), None)
     outcome = next((line for line in lines if line["kind"] == "round"), None)
     return StageResult(outline["name"], outline["round"], outline["place"], labels, outcome, path, outline)

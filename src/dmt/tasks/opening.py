@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dmt import run_files
 from dmt.data import sets
 from dmt.data.folders import photo_sets, photos
 from dmt.data.folders.contents import FolderContents
@@ -101,7 +102,7 @@ def _own_folder(
     for line in skipped[:5]:
         notify(f"skipped {line}")
     if len(skipped) > 5:
-        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's skipped.txt names them all")
+        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's {run_files.SKIPPED} names them all")
     return opened
 
 
