@@ -81,14 +81,14 @@ def test_large_planes_lie_in_a_file_that_is_gone_with_them(tmp_path: Path, monke
 
     monkeypatch.setattr(buffers, "MEMORY", 0)
     monkeypatch.setattr(np, "memmap", memmap)
-    writer = PixelWriter(tmp_path / "stage", IDS, SIZES, CLASSES, room=tmp_path / "room")
+    writer = PixelWriter(tmp_path / "stage", IDS, SIZES, CLASSES, cache=tmp_path / "cache")
     for position, each in enumerate(planes):
         take(writer, position, *each)
     writer.select(0.5)
     writer.write({})
-    read_again = PixelStore.load(tmp_path / "stage").planes(SIZES, room=tmp_path / "room")
+    read_again = PixelStore.load(tmp_path / "stage").planes(SIZES, cache=tmp_path / "cache")
     assert len(mapped) == 4
-    assert not list((tmp_path / "room").iterdir())  # which was made for the files
+    assert not list((tmp_path / "cache").iterdir())  # which was made for the files
     for made, again, read in zip(writer.planes, read_again, expected, strict=True):
         assert torch.equal(made.pixels, read.pixels)
         assert torch.equal(again.pixels, read.pixels)

@@ -13,14 +13,15 @@ from dmt import files, run_files
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
-from dmt.data.images.audit import Audit
-from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.audits import Audit
 from dmt.data.sets import LabeledSet
 from dmt.fitting import assessment, samples, teaching
 from dmt.fitting.teaching import Lesson
 from dmt.methods import catalogue
 from dmt.models import build
-from dmt.pseudo.pixel_store import PixelStore
+from dmt.pseudo import labeler
+from dmt.pseudo.labeler import LabelFolder, Teacher
+from dmt.pseudo.store import Store
 from dmt.results import guard, reading
 from dmt.runs import progress, sharing, starting, trial
 from dmt.runs.folder import Folder, Job
@@ -56,7 +57,7 @@ class Runner:
     def __init__(self, config: Config, folder: Folder, starts: Starts, conditions: Conditions) -> None:
         self._config, self.folder, self._starts = config, folder, starts
         self._conditions = conditions
-        self._tasks: dict[int, tuple[Task, Audit | PixelAudit]] = {}
+        self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
@@ -99,8 +100,7 @@ class Runner:
         for seed in seeds:
             task, audit = self._tasks[seed]
             self.folder.record_split(seed, task)
-            if isinstance(audit, PixelAudit):
-                samples.write_images(run_files.samples(self.folder.path, seed), task, audit)
+            samples.write_images(run_files.samples(self.folder.path, seed), task, audit)
         known = self.folder.jobs()
         keep = keep or next((job.keep for job in known), "last")  # one for the whole run: its jobs are compared
         wanted = [(method, seed) for seed in seeds for method in methods]
@@ -124,7 +124,7 @@ class Runner:
         place = self.folder.stage(work.place)
         state = Checkpoint(place).state()
         trained = 0.0 if state is None else state["step"] * work.cost
-        return trained + (self._labeling(work) if PixelStore.exists(place) else 0.0)
+        return trained + (self._labeling(work) if Store.exists(place) else 0.0)
 
     def _labeling(self, work: Work) -> float:
         """The part of the work that is its teacher's."""
@@ -204,20 +204,21 @@ class Runner:
         task, audit = self._tasks[work.seed]
         watcher = self._conditions.watcher
 
-        def tell(done: int, of: int) -> None:
+        def on_progress(done: int, of: int) -> None:
             watcher.busy(f"labels for {title}", done, of)
             stop = self._conditions.stop
             if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
                 raise stop.error()
 
-        made, room = None, self.folder.path / run_files.CACHE
-        if not PixelStore.exists(place):  # the marker of either store
-            teacher = family[wanted.by]
-            net = self._finished(teacher, task, wanted.copy)
-            device = self._conditions.execution.device
-            made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell, room)
+        folder = LabelFolder(place, self.folder.path / run_files.CACHE, on_progress)
+        if Store.exists(place):
+            store = labeler.load(task, place)
+        else:
+            by = family[wanted.by]
+            teacher = Teacher(self._finished(by, task, wanted.copy), task, self._conditions.execution.device)
+            store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             watcher.worked(self._labeling(work))
-        return Lesson.read(place, task, journal, tell, room, made)
+        return Lesson.open(store, task, folder, journal)
 
     def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
         spec = task.net_spec(self._config.net_of(work.stage.line))

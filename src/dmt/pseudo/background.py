@@ -3,21 +3,20 @@
 import threading
 from collections.abc import Callable
 
+Cancelable = Callable[[Callable[[], bool]], None]
+"""Work that takes a function which says whether it was canceled, and is asked now and then."""
+
 
 class BackgroundWork:
-    """A thread that works until it is done or canceled.
+    """A thread that works until it is done or canceled."""
 
-    Args:
-        work: takes a function that says whether it was canceled.
-    """
-
-    def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
+    def __init__(self, work: Cancelable) -> None:
         self._error: BaseException | None = None
         self._canceled = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(work,))
         self._thread.start()
 
-    def _run(self, work: Callable[[Callable[[], bool]], None]) -> None:
+    def _run(self, work: Cancelable) -> None:
         try:
             work(self._canceled.is_set)
         except BaseException as error:  # raised in the thread that waits

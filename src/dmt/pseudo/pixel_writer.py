@@ -4,6 +4,7 @@ import colorsys
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class PixelWriter:
         sizes: (height, width) of all images.
         classes: how many there are.
         palette: 256 RGB colors, 768 numbers; by default, colors that differ.
-        room: a folder for planes too large for memory; their files end with the process.
+        cache: a folder for planes too large for memory; their files end with the process.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class PixelWriter:
         sizes: Sequence[tuple[int, int]],
         classes: int,
         palette: Sequence[int] | None = None,
-        room: Path | None = None,
+        cache: Path | None = None,
     ) -> None:
         if PixelStore.exists(folder):
             raise FileExistsError(f"{folder} has finished pseudo labels")
@@ -61,7 +62,7 @@ class PixelWriter:
         self.folder, self.classes = folder, classes
         self._names = [name_of(position, identity) for position, identity in enumerate(ids)]
         self._palette = _colors() if palette is None else list(palette)
-        self.planes = (_plane(sizes, torch.uint8, room), _plane(sizes, torch.int16, room))
+        self.planes = (_plane(sizes, torch.uint8, cache), _plane(sizes, torch.int16, cache))
         self._ranks = ClassRanks(classes)
         self._missing = torch.ones(len(self._names), dtype=torch.bool)
         self._arriving: tuple[Tensor, Fetched] | None = None
@@ -106,7 +107,7 @@ class PixelWriter:
     def select(
         self, fraction: float, noise: float = 0.0, seed: int = 0, device: torch.device | str = "cpu"
     ) -> dict[str, Any]:
-        """Keep the top ``fraction`` of each class over all images, in the planes. Returns a summary.
+        """Keep the top ``fraction`` of each class over all images, in the planes. Returns the store's summary.
 
         Args:
             fraction: α, the share of each predicted class to keep.
@@ -147,6 +148,11 @@ class PixelWriter:
             other = (labels + rng.integers(1, self.classes, labels.shape)) % self.classes
             labels[hit] = other[hit]
 
+    def store(self, provenance: dict[str, Any]) -> PixelStore:
+        """What was selected, in memory; its files are still to be written."""
+        assert self._summary is not None, "select first"
+        return PixelStore(self.folder, provenance, self._summary, self.planes, partial(self.write, provenance))
+
     def write(self, provenance: dict[str, Any], canceled: Callable[[], bool] = lambda: False) -> None:
         """Write the files of what was selected. A thread of its own may do this: no device is touched.
 
@@ -174,9 +180,9 @@ class PixelWriter:
         image.save(path, compress_level=1 if kept.size >= code_planes.SMALL else 9)
 
 
-def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, room: Path | None) -> Ragged:
-    """Room for one number a pixel."""
-    file = plane_file(room, dtype)
+def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, cache: Path | None) -> Ragged:
+    """Space for one number a pixel."""
+    file = plane_file(cache, dtype)
     plane = ragged.blank(sizes, None, dtype, file)
     buffers.discard(file)
     return plane

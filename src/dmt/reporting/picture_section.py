@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from dmt import run_files
-from dmt.fitting import samples
+from dmt.data.pixels import palettes
 from dmt.pages import html
 from dmt.pages.html import Child, Safe, tag
 from dmt.reporting import studies
@@ -64,7 +64,7 @@ def _ramp() -> list[int]:
     stops = np.array([(48, 18, 84), (30, 110, 138), (86, 190, 110), (250, 230, 50)])
     places = np.linspace(0, 1, NO_LABEL)
     colors = [np.interp(places, np.linspace(0, 1, len(stops)), stops[:, channel]) for channel in range(3)]
-    return [*np.stack(colors, 1).round().astype(int).flatten().tolist(), *samples.PALE]
+    return [*np.stack(colors, 1).round().astype(int).flatten().tolist(), *palettes.PALE]
 
 
 def _bytes(image: Image.Image, kind: str, **options: int | bool) -> bytes:

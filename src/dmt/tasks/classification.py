@@ -13,10 +13,10 @@ from dmt.core.schedule import Schedule
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.images import augment, batches, splits
-from dmt.data.images.audit import Audit
+from dmt.data.images.audit import ImageAudit
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
@@ -50,12 +50,16 @@ class Classification(Task):
     def batches(
         self,
         labeled: LabeledSet[Tensor],
-        pseudo: tuple[Tensor, Target] | None,
+        pseudo: PseudoLabels[Tensor] | None,
         schedule: Schedule,
         seed: int,
         execution: Execution,
     ) -> Batches:
-        taken = (self.unlabeled.images, pseudo) if schedule.pseudo else None
+        taught = None
+        if pseudo is not None:
+            positions = pseudo.selected.nonzero().squeeze(1)
+            taught = positions, Target(pseudo.labels[positions], pseudo.confidence[positions])
+        taken = (self.unlabeled.images, taught) if schedule.pseudo else None
         sizes = (schedule.labeled, schedule.pseudo)
         return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
 
@@ -65,6 +69,14 @@ class Classification(Task):
             positions = torch.arange(start, min(start + count, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
             yield View(positions, batches.scale(images.images[positions].to(device)), truth)
+
+    def target(self, pseudo: PseudoLabels[Tensor], positions: Tensor, view: View) -> Target:
+        """Of every image, whether it was kept or not."""
+        device = view.images.device
+        return Target(pseudo.labels[positions].to(device), pseudo.confidence[positions].to(device))
+
+    def labeled_sites(self) -> list[int]:
+        return self.labeled.labels.bincount(minlength=len(self.classes)).tolist()
 
 
 def images_per_forward(size: tuple[int, ...], device: torch.device) -> int:
@@ -86,7 +98,7 @@ def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
 
 def split_photos(
     options: PhotoOptions, parts: photo_sets.FolderSets[Tensor], seed: int
-) -> tuple[Classification, Audit]:
+) -> tuple[Classification, ImageAudit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):
@@ -106,12 +118,12 @@ def split_photos(
         validation=validation,
         test=parts.test,
     )
-    return task, Audit(None, labeled)
+    return task, ImageAudit(None, labeled)
 
 
 def split_up(
     options: DataOptions, images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]], seed: int
-) -> tuple[Classification, Audit]:
+) -> tuple[Classification, ImageAudit]:
     """A task, and apart from it the audit that alone knows the truth of its unlabeled images.
 
     Args:
@@ -136,4 +148,4 @@ def split_up(
         validation=train.take(parts.validation),
         test=test,
     )
-    return task, Audit(hidden.labels, train)
+    return task, ImageAudit(hidden.labels, train)

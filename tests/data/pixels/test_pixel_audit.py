@@ -6,8 +6,8 @@ from torch import Tensor
 from dmt.core.codes import LEVELS
 from dmt.data import ragged
 from dmt.data.pixels import size_groups
-from dmt.data.pixels.pixel_audit import PixelAudit, Tally, Watch
-from dmt.data.sets import LabeledSet
+from dmt.data.pixels.pixel_audit import ErrorByConfidence, PixelAudit, Tally
+from dmt.data.sets import LabeledSet, PseudoLabels
 
 SIZES = [(20, 31), (33, 10), (5, 5), (25, 30)]
 CPU = torch.device("cpu")
@@ -26,21 +26,25 @@ def audit_of(planes: list[np.ndarray]) -> PixelAudit:
     return PixelAudit(truth, LabeledSet(tuple("abcd"[: len(planes)]), images, truth))
 
 
-def watch_of(audit: PixelAudit) -> Watch:
-    watch = audit.watch()
-    assert watch is not None
-    return watch
+def observer_of(audit: PixelAudit) -> ErrorByConfidence:
+    observer = audit.observer()
+    assert observer is not None
+    return observer
 
 
 def tally_of(audit: PixelAudit) -> Tally:
-    tally = audit.tally()
-    assert tally is not None
-    return tally
+    assert audit._truth is not None
+    return Tally(audit._truth)
 
 
 def test_where_nobody_knows_the_truth_nothing_is_audited() -> None:
     audit = PixelAudit(None, audit_of(masks(0.0)).everything)
-    assert [audit.watch(), audit.tally(), audit.mask(0)] == [None] * 3
+    assert not audit.known
+    assert audit.observer() is None
+    assert audit.mask(0) is None
+    planes = ragged.stack(masks(0.0))
+    labels = PseudoLabels(planes, planes, torch.ones(len(SIZES), dtype=torch.bool))
+    assert audit.pseudo_labels(labels, None, CPU) == {}
 
 
 def guesses(generator: torch.Generator, levels: int) -> list[tuple[Tensor, Tensor]]:
@@ -53,15 +57,15 @@ def guesses(generator: torch.Generator, levels: int) -> list[tuple[Tensor, Tenso
 
 def see(audit: PixelAudit, planes: list[tuple[Tensor, Tensor]]) -> dict[str, float | None]:
     """Through the same padded batches as labeling; what lies in the padding is nonsense, and sure."""
-    watch = watch_of(audit)
+    observer = observer_of(audit)
     for group in size_groups.groups(SIZES):
         labels = torch.zeros(len(group.positions), group.height, group.width, dtype=torch.int64)
         found = torch.full(labels.shape, LEVELS - 1, dtype=torch.int32)
         for row, position in enumerate(group.positions):
             tall, wide = SIZES[position]
             labels[row, :tall, :wide], found[row, :tall, :wide] = planes[position]
-        watch.see(torch.tensor(group.positions), labels, found)
-    return watch.error_top()
+        observer.see(torch.tensor(group.positions), labels, found)
+    return observer.error_top()
 
 
 def sorted_errors(planes: list[tuple[Tensor, Tensor]], truth: list[np.ndarray], top: float) -> float:
