@@ -38,6 +38,20 @@ def test_errors_of_the_most_confident_and_of_the_kept() -> None:
     assert numbers["weight_wrong"] == pytest.approx(0.5)
 
 
+def test_flipped_labels_are_judged_as_they_are_learned() -> None:
+    """Where the student is surer, DMT-Flip learns the student's label: right where the teacher's was wrong, or not."""
+    truth, teacher = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 9, 2, 9])
+    learned = torch.tensor([0, 1, 8, 9])  # the second is mended, the third spoiled
+    labels = PseudoLabels(teacher, torch.tensor([0.9, 0.8, 0.7, 0.6]), torch.ones(4, dtype=torch.bool))
+    weigh = weighing(learned, torch.tensor([1.0, 0.5, 0.25, 0.125]))
+    numbers = ImageAudit(truth, NOTHING).pseudo_labels(labels, weigh, CPU)
+    assert numbers["error_kept"] == pytest.approx(50)
+    assert numbers["error_kept_weighted"] == pytest.approx(100 * 0.375 / 1.875)
+    assert numbers["error_top_weighted"]["60%"] == pytest.approx(0)  # of the first two
+    assert numbers["weight_right"] == pytest.approx(0.75)
+    assert numbers["weight_wrong"] == pytest.approx(0.1875)
+
+
 def test_what_cannot_be_counted_is_none() -> None:
     truth = torch.tensor([0, 1])
     audit, weigh = ImageAudit(truth, NOTHING), weighing(truth, torch.ones(2))

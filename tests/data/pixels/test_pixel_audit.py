@@ -5,9 +5,11 @@ from torch import Tensor
 
 from dmt.core.codes import LEVELS
 from dmt.data import ragged
+from dmt.data.audits import Weighed
 from dmt.data.pixels import size_groups
 from dmt.data.pixels.pixel_audit import ErrorByConfidence, PixelAudit, Tally
 from dmt.data.sets import LabeledSet, PseudoLabels
+from dmt.types import IGNORE
 
 SIZES = [(20, 31), (33, 10), (5, 5), (25, 30)]
 CPU = torch.device("cpu")
@@ -136,6 +138,31 @@ def test_tally_equals_a_loop(generator: torch.Generator) -> None:
     assert found["error_kept_weighted"] == pytest.approx(100 * sum(wrong) / (sum(wrong) + sum(right)))
     assert found["weight_right"] == pytest.approx(sum(right) / len(right))
     assert found["weight_wrong"] == pytest.approx(sum(wrong) / len(wrong))
+
+
+def test_flipped_pixels_are_judged_as_they_are_learned() -> None:
+    """Where the student is surer, DMT-Flip learns the student's label; images that nobody weighs count plainly."""
+    audit = audit_of([np.array([[0, 1, 2, 3, 255, 1]], np.uint8), np.zeros((1, 2), np.uint8)])
+    teacher = ragged.stack([np.array([[0, 9, 2, 9, 0, 255]], np.uint8), np.full((1, 2), 9, np.uint8)])
+    learned = torch.tensor([[[0, 1, 8, 9, 1, IGNORE]]])  # the second is mended, the third spoiled
+    weights = torch.tensor([[[1.0, 0.5, 0.25, 0.125, 1.0, 0.0]]])
+
+    def weigh(chosen: Tensor | None) -> list[Weighed]:
+        assert chosen is not None
+        assert sorted(chosen.tolist()) == [0, 1]
+        return [Weighed(torch.tensor([0]), learned, weights)]
+
+    labels = PseudoLabels(teacher, teacher, torch.ones(2, dtype=torch.bool))
+    assert audit.pseudo_labels(labels, None, CPU) == {"error_kept": pytest.approx(100 * 4 / 6)}
+    assert audit.pseudo_labels(labels, weigh, CPU) == pytest.approx(
+        {
+            "error_kept": 100 * 4 / 6,
+            "error_kept_sample": 50,  # of the same image as
+            "error_kept_weighted": 100 * 0.375 / 1.875,
+            "weight_right": 0.75,
+            "weight_wrong": 0.1875,
+        }
+    )
 
 
 def test_without_truth_or_labels_there_is_nothing_to_say(generator: torch.Generator) -> None:

@@ -15,17 +15,19 @@ class ImageAudit(Audit[Tensor]):
 
     def pseudo_labels(self, labels: PseudoLabels[Tensor], weigh: Weigh | None, device: torch.device) -> dict[str, Any]:
         """Error of the most confident 20…100 % of *all* labels, and of those that were kept; on the host."""
-        weights = None if weigh is None else _weights(weigh, len(labels))
+        weighed = None if weigh is None else _gathered(weigh, labels.labels)
         kept = labels.selected.float()
         if self._truth is None:
-            return {} if weights is None else {"weight_kept": _mean(weights, kept)}
+            return {} if weighed is None else {"weight_kept": _mean(weighed[1], kept)}
         wrong = (labels.labels != self._truth).float()
         tops = {f"{top:.0%}": selection.top(labels.confidence, top).float() for top in TOPS}
         result: dict[str, Any] = {
             "error_top": {name: _share(wrong, top) for name, top in tops.items()},
             "error_kept": _share(wrong, kept),
         }
-        if weights is not None:
+        if weighed is not None:
+            learned, weights = weighed
+            wrong = (learned != self._truth).float()
             result["error_top_weighted"] = {name: _share(wrong, top * weights) for name, top in tops.items()}
             result["error_kept_weighted"] = _share(wrong, kept * weights)
             result["weight_right"] = _mean(weights, kept * (1 - wrong))
@@ -33,12 +35,12 @@ class ImageAudit(Audit[Tensor]):
         return result
 
 
-def _weights(weigh: Weigh, count: int) -> Tensor:
-    """How much each label counts, (N,)."""
-    weights = torch.empty(count)
+def _gathered(weigh: Weigh, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """What is learned of every image, and how much that counts, (N,)."""
+    learned, weights = torch.empty_like(labels), torch.empty(len(labels))
     for each in weigh(None):
-        weights[each.positions] = each.weights.cpu()
-    return weights
+        learned[each.positions], weights[each.positions] = each.learned.cpu(), each.weights.cpu()
+    return learned, weights
 
 
 def _share(hits: Tensor, weights: Tensor) -> float | None:

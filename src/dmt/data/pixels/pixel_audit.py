@@ -24,7 +24,7 @@ class PixelAudit(Audit[Ragged]):
         return None if self._truth is None else ErrorByConfidence(self._truth)
 
     def pseudo_labels(self, labels: PseudoLabels[Ragged], weigh: Weigh | None, device: torch.device) -> dict[str, Any]:
-        """Error of all labels that were kept, and how the student weighs some of them."""
+        """Error of all labels that were kept and, of some images, plain and as the student weighs them."""
         if self._truth is None:
             return {}
         every, some = Tally(self._truth), Tally(self._truth)
@@ -35,8 +35,8 @@ class PixelAudit(Audit[Ragged]):
             return result
         chosen = streams.stream("weighed").permutation(len(labels))[:WEIGHED]
         for each in weigh(torch.from_numpy(chosen)):
-            some.add(each.positions, _planes(labels.labels, each.positions, each.weights), each.weights)
-        return result | some.weighted()
+            some.add(each.positions, _planes(labels.labels, each.positions, each.weights), each.weights, each.learned)
+        return result | {"error_kept_sample": some.error()} | some.weighted()
 
     def mask(self, position: int) -> Tensor | None:
         return None if self._truth is None else self._truth.image(position)
@@ -83,26 +83,35 @@ class Tally:
 
     def __init__(self, truth: Ragged) -> None:
         self._truth = truth
-        self._sums = torch.zeros(4, dtype=torch.float64)  # kept, wrong, their weights, the weights of the wrong
+        self._sums = torch.zeros(5, dtype=torch.float64)
 
-    def add(self, positions: Tensor, labels: Tensor, weights: Tensor | None = None) -> None:
-        """Kept labels (n, H, W) uint8 of the unlabeled images at these positions, 255 where none, and their weights."""
+    def add(
+        self, positions: Tensor, labels: Tensor, weights: Tensor | None = None, learned: Tensor | None = None
+    ) -> None:
+        """Kept labels of some images.
+
+        Args:
+            positions: (n,) of the images in the unlabeled set.
+            labels: (n, H, W) uint8, the teacher's, 255 where none.
+            weights: (n, H, W), how much the student counts them; alike if None.
+            learned: (n, H, W), what the student learned in their place; the same if None.
+        """
         truth = _planes(self._truth, positions, labels)
         kept = (labels != NO_LABEL) & (truth != NO_LABEL)
-        wrong = kept & (labels != truth)
         weights = kept.float() if weights is None else weights.where(kept, 0.0)
-        sums = (kept, wrong, weights, weights.where(wrong, 0.0))
+        wrong, mislearned = kept & (labels != truth), kept & ((labels if learned is None else learned) != truth)
+        sums = (kept, wrong, mislearned, weights, weights.where(mislearned, 0.0))
         self._sums = self._sums.to(truth.device)
         self._sums += torch.stack([each.sum(dtype=torch.float64) for each in sums])
 
     def error(self) -> float | None:
         """Share of the kept labels that are wrong, in percent."""
-        kept, wrong, _, _ = self._sums.tolist()
+        kept, wrong, *_ = self._sums.tolist()
         return 100.0 * wrong / kept if kept else None
 
     def weighted(self) -> dict[str, float | None]:
-        """The same by weight, and the mean weight of right and wrong labels."""
-        kept, wrong, weights, lost = self._sums.tolist()
+        """The same by weight and as learned, and the mean weight of what is right and of what is wrong."""
+        kept, _, wrong, weights, lost = self._sums.tolist()
         return {
             "error_kept_weighted": 100.0 * lost / weights if weights else None,
             "weight_right": (weights - lost) / (kept - wrong) if kept > wrong else None,
