@@ -16,19 +16,19 @@ from benchmarks.cifar_throughput import CONFIG, SPEC, random_task
 from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.data.images.augment import POLICIES
+from dmt.data.sets import PseudoLabels
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.runs import environment
 from dmt.training.trainer import Trainer
-from dmt.types import Target
 
 
 def trajectory(method: str, execution: Execution, steps: int) -> tuple[tuple[str, ...], torch.Tensor]:
     """The numbers of the first steps of a stage, (steps, parts)."""
     torch.manual_seed(0)
     task, stage = random_task(4000, 9000), catalogue.plan(method, CONFIG.recipe).stages[-1]
-    target = Target(torch.randint(0, 10, (9000,)), torch.rand(9000))
-    kept = None if stage.labels is None else (torch.arange(9000), target)
+    pseudo = PseudoLabels(torch.randint(0, 10, (9000,)), torch.rand(9000), torch.ones(9000, dtype=torch.bool))
+    kept = None if stage.labels is None else pseudo
     batches = task.batches(task.labeled, kept, stage.schedule, 1, execution)
     with execution.active():
         trainer = Trainer([build.build(SPEC, seed=0)], stage.objective, stage.schedule, batches, 1000, 1, execution)

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import torch
 
-from dmt import presets
+from dmt import presets, run_files
 from dmt.core.execution import Execution
 from dmt.data.images.augment import POLICIES
 from dmt.data.images.datasets import DATASETS
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
@@ -36,7 +36,6 @@ from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.recording import Recorded
 from dmt.training.trainer import Student, Trainer
-from dmt.types import Target
 
 CONFIG = presets.get("cifar10-4k").config
 DATA = DATASETS["cifar10"]
@@ -105,7 +104,8 @@ def stage_rate(method: str, execution: Execution, steps: int) -> tuple[float, fl
     kept = None
     if stage.labels is not None:
         count = len(task.unlabeled)
-        kept = torch.arange(count), Target(torch.randint(0, 10, (count,)), torch.rand(count))
+        every = torch.ones(count, dtype=torch.bool)
+        kept = PseudoLabels(torch.randint(0, 10, (count,)), torch.rand(count), every)
     batches = task.batches(task.labeled, kept, stage.schedule, 1, execution)
     net = build.build(SPEC, seed=0)
     trainer = Trainer([net], stage.objective, stage.schedule, batches, steps, 1, execution)
@@ -115,7 +115,7 @@ def stage_rate(method: str, execution: Execution, steps: int) -> tuple[float, fl
         first[0] = first[0] or time.perf_counter() - began
 
     with tempfile.TemporaryDirectory() as folder:
-        journal = Journal(Path(folder) / "journal.jsonl")
+        journal = Journal(Path(folder) / run_files.JOURNAL)
         loop.fit(trainer, Checkpoint(Path(folder)), journal, loop.Pace(30.0, lambda: False, tell))
         rates = [line["images_per_s"] for line in journal.read() if line["kind"] == "interval"]
     return statistics.median(rates[max(1, len(rates) // 10) :] or rates), first[0]

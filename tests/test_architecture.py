@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent / "src" / "dmt"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "version"),
+    ("run_files",),
     ("files", "options", "outputs"),
     ("core",),
     ("data", "models", "objectives", "pages"),

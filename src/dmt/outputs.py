@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt.errors import RunError
+from dmt.run_files import MANIFEST, SAMPLES, SESSIONS, SKIPPED, SPLITS, STAGES
 
-MANIFEST = "run.json"
-OURS = frozenset({MANIFEST, "sessions.jsonl", "skipped.txt", "splits", "samples", "stages"})
+OURS = frozenset({MANIFEST, SESSIONS, SKIPPED, SPLITS, SAMPLES, STAGES})
 """Names in a run's folder that only training writes; those that begin with a dot are its own too."""
 
 HEAD = 4096
@@ -83,7 +83,7 @@ def _runs_above(path: Path) -> Iterator[tuple[Path, Path]]:
 
 def _is_run(folder: Path) -> bool:
     """A run.json alone may be anyone's."""
-    return (folder / MANIFEST).is_file() and any((folder / name).exists() for name in ("sessions.jsonl", "stages"))
+    return (folder / MANIFEST).is_file() and any((folder / name).exists() for name in (SESSIONS, STAGES))
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -23,7 +23,7 @@ from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.methods import catalogue
 from dmt.models import build
-from dmt.pseudo.image_store import Store
+from dmt.pseudo.image_store import ImageStore
 from dmt.results.report import Report
 from dmt.runs import stopping
 from dmt.runs.folder import Folder
@@ -331,7 +331,7 @@ def test_each_round_is_labeled_by_its_teacher(
         net = build.build(task.net_spec("resnet8-4"), seed=0)
         net.load_state_dict(saved(tmp_path, teacher, copy))
         expected = inference.label(net, task, task.unlabeled, torch.device("cpu"))
-        store = Store.load(next(tmp_path.glob(f"stages/{student}-*")))
+        store = ImageStore.load(next(tmp_path.glob(f"stages/{student}-*")))
         assert torch.equal(store.target.labels, expected.labels)
         assert torch.equal(store.target.confidence, expected.confidence)
         assert int(store.selected.sum()) == (549 if student.endswith("1") else 1097)
@@ -451,7 +451,7 @@ def test_divergence_stops_the_run_with_one_line(tiny: dict[str, object], tmp_pat
 @pytest.mark.parametrize(
     ("settings", "least"),
     [({"labels": 20}, 3), ({"pseudo_noise": 0.2}, 5)],
-    ids=["mistakes of its own", "every fifth label falsified"],
+    ids=["mistakes of its own", "every fifth label corrupted"],
 )
 def test_dynamic_weights_tell_right_from_wrong_in_every_round(
     settings: dict[str, object], least: int, tmp_path: Path

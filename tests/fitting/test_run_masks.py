@@ -154,7 +154,7 @@ def test_absent_classes_are_named(tiny_pixels: dict[str, object], tmp_path: Path
     assert "pixel accuracy" in text
 
 
-def test_falsified_labels_are_a_share_of_the_kept(tiny_pixels: dict[str, object], tmp_path: Path) -> None:
+def test_corrupted_labels_are_a_share_of_the_kept(tiny_pixels: dict[str, object], tmp_path: Path) -> None:
     settings = tiny_pixels | {"fractions": "0.5", "pseudo_noise": 0.3, "shape": "chain", "share": "none"}
     fit(tmp_path / "noisy", settings, "cbst")
     fit(tmp_path / "clean", settings | {"pseudo_noise": 0.0}, "cbst")

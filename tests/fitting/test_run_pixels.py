@@ -28,8 +28,8 @@ from dmt.pseudo import code_planes
 from dmt.pseudo.pixel_store import PixelStore
 from dmt.pseudo.pixel_writer import PixelWriter
 from dmt.results.report import Report
+from dmt.run_files import CACHE
 from dmt.runs import stopping
-from dmt.runs.folder import CACHE
 from dmt.runs.progress import Silent
 from dmt.tasks import opening
 from dmt.tasks.base import Task

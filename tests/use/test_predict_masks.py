@@ -15,9 +15,9 @@ from tests.data.pixels import segment_layout
 
 from dmt.cli import app
 from dmt.data.folders import photo_files
+from dmt.data.pixels import palettes
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import ConfigError, DataError, RunError
-from dmt.fitting import samples
 from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
@@ -152,11 +152,11 @@ def test_the_shipped_net_is_that_of_its_line(few_scenes: SegmentSet, dmt: Comman
 
 
 def test_the_palette_has_room_for_every_number() -> None:
-    flat = samples.colors(((1, 2, 3), (4, 5, 6)))
+    flat = palettes.flat(((1, 2, 3), (4, 5, 6)))
     assert len(flat) == 768
     assert flat[:9] == [1, 2, 3, 4, 5, 6, 0, 0, 0]
     assert flat[-3:] == [224, 224, 224]
-    image = samples.indexed(np.array([[0, 1, 255]], np.uint8), ((1, 2, 3), (4, 5, 6)))
+    image = palettes.indexed(np.array([[0, 1, 255]], np.uint8), ((1, 2, 3), (4, 5, 6)))
     assert np.asarray(image).tolist() == [[0, 1, 255]]
     assert np.asarray(image.convert("RGB"))[0].tolist() == [[1, 2, 3], [4, 5, 6], [224, 224, 224]]
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt import files, outputs, presets
+from dmt import files, outputs, presets, run_files
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import AuditOutput, Findings
 from dmt.auditing.ensembles import Ensemble
@@ -31,7 +31,7 @@ from dmt.methods import catalogue
 from dmt.results import reading
 from dmt.results.reading import JobResult
 from dmt.runs import environment, progress, starting
-from dmt.runs.folder import MANIFEST, Folder
+from dmt.runs.folder import Folder
 from dmt.runs.progress import Watcher
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
@@ -200,7 +200,9 @@ def _require_ours(place: Path) -> None:
     outputs.require_outside_runs(place)
     if place.is_file():
         raise RunError(f"{place} is a file; give another --out")
-    if (place / MANIFEST).exists() or (place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())):
+    if (place / run_files.MANIFEST).exists() or (
+        place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())
+    ):
         raise RunError(f"{place} holds other files and no audit; give an empty or new --out")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmt import run_files
 from dmt.auditing import suspects
 from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.suspects import Judged, LabelCheck
@@ -155,7 +156,7 @@ def _train(task: Task, recipe: CrossFit, context: AuditContext, judge: Judge) ->
     trainer = Trainer({judge.line: net}, training, batches, execution)
     context.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
     pace = loop.Pace(CHECKPOINT_EVERY, context.stop, context.watcher.step)
-    if not loop.fit(trainer, checkpoint, Journal(place / "journal.jsonl"), pace):
+    if not loop.fit(trainer, checkpoint, Journal(place / run_files.JOURNAL), pace):
         raise context.stop.error()
     trainer.close()
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dmt import run_files
 from dmt.errors import ConfigError, RunError
 from dmt.reporting import report_file, scalars
 from dmt.results.report import Report
-from dmt.runs.folder import MANIFEST
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -42,7 +42,7 @@ def report(
     """
     if watch and out_ is None:
         raise ConfigError("--watch needs a page to write; add --out report.html")
-    there = [path for path in runs if (path / MANIFEST).is_file()]
+    there = [path for path in runs if (path / run_files.MANIFEST).is_file()]
     for path in sorted(set(runs) - set(there)):
         _note(f"{path} is no run folder; left out")
     if not there:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import presets
+from dmt import presets, run_files
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.folders import photos
@@ -21,7 +21,7 @@ from dmt.presets import Preset
 from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs import environment, progress, starting
-from dmt.runs.folder import MANIFEST, Folder
+from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop
 
 OWN = ("photos", "photo-masks")
@@ -145,7 +145,7 @@ def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | Non
 
 
 def _is_run(folder: Folder) -> bool:
-    return (folder.path / MANIFEST).is_file()
+    return (folder.path / run_files.MANIFEST).is_file()
 
 
 def _checked(own: Path, folder: Folder, watcher: progress.Watcher | None, anyway: bool) -> tuple[str, ...]:

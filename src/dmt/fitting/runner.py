@@ -9,21 +9,22 @@ from typing import Any
 import torch
 from torch import nn
 
-from dmt import files
+from dmt import files, run_files
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
-from dmt.data.images.audit import Audit
-from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.audits import Audit
 from dmt.data.sets import LabeledSet
 from dmt.fitting import assessment, samples, teaching
 from dmt.fitting.teaching import Lesson
 from dmt.methods import catalogue
 from dmt.models import build
-from dmt.pseudo.pixel_store import PixelStore
+from dmt.pseudo import labeler
+from dmt.pseudo.labeler import LabelFolder, Teacher
+from dmt.pseudo.store import Store
 from dmt.results import guard, reading
 from dmt.runs import progress, sharing, starting, trial
-from dmt.runs.folder import CACHE, Folder, Job
+from dmt.runs.folder import Folder, Job
 from dmt.runs.identity import Work, identify
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
@@ -56,7 +57,7 @@ class Runner:
     def __init__(self, config: Config, folder: Folder, starts: Starts, conditions: Conditions) -> None:
         self._config, self.folder, self._starts = config, folder, starts
         self._conditions = conditions
-        self._tasks: dict[int, tuple[Task, Audit | PixelAudit]] = {}
+        self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
@@ -66,7 +67,7 @@ class Runner:
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
         watcher = self._conditions.watcher
-        room = self.folder.path / CACHE
+        room = self.folder.path / run_files.CACHE
         opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading, room)
         self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
@@ -95,12 +96,11 @@ class Runner:
     def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
         """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
         if self._skipped:
-            files.write(self.folder.path / "skipped.txt", "".join(f"{line}\n" for line in self._skipped).encode())
+            files.write(self.folder.path / run_files.SKIPPED, "".join(f"{line}\n" for line in self._skipped).encode())
         for seed in seeds:
             task, audit = self._tasks[seed]
             self.folder.record_split(seed, task)
-            if isinstance(audit, PixelAudit):
-                samples.write_images(self.folder.path / "samples" / f"seed-{seed}", task, audit)
+            samples.write_images(run_files.samples(self.folder.path, seed), task, audit)
         known = self.folder.jobs()
         keep = keep or next((job.keep for job in known), "last")  # one for the whole run: its jobs are compared
         wanted = [(method, seed) for seed in seeds for method in methods]
@@ -124,7 +124,7 @@ class Runner:
         place = self.folder.stage(work.place)
         state = Checkpoint(place).state()
         trained = 0.0 if state is None else state["step"] * work.cost
-        return trained + (self._labeling(work) if PixelStore.exists(place) else 0.0)
+        return trained + (self._labeling(work) if Store.exists(place) else 0.0)
 
     def _labeling(self, work: Work) -> float:
         """The part of the work that is its teacher's."""
@@ -136,7 +136,7 @@ class Runner:
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""
         place = self.folder.stage(work.place)
-        journal = Journal(place / "journal.jsonl")
+        journal = Journal(place / run_files.JOURNAL)
         if self.folder.finished(work.place):
             return
         # every session takes at least one step, however small its budget: repeating it must come to an end
@@ -152,7 +152,7 @@ class Runner:
 
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
-        checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
+        checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
         task, audit = self._tasks[work.seed]
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
@@ -206,20 +206,22 @@ class Runner:
         task, audit = self._tasks[work.seed]
         watcher = self._conditions.watcher
 
-        def tell(done: int, of: int) -> None:
+        def on_progress(done: int, of: int) -> None:
             watcher.busy(f"labels for {title}", done, of)
             stop = self._conditions.stop
             if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
                 raise stop.error()
 
-        made, room = None, self.folder.path / CACHE
-        if not PixelStore.exists(place):  # the marker of either store
-            teacher = family[wanted.by]
-            net = self._finished(teacher, task, wanted.line, wanted.copy)
-            device = self._conditions.execution.device
-            made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell, room)
+        folder = LabelFolder(place, self.folder.path / run_files.CACHE, on_progress)
+        if Store.exists(place):
+            store = labeler.load(task, place)
+        else:
+            by = family[wanted.by]
+            net = self._finished(by, task, wanted.line, wanted.copy)
+            teacher = Teacher(net, task, self._conditions.execution.device)
+            store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             watcher.worked(self._labeling(work))
-        return Lesson.read(place, task, journal, tell, room, made)
+        return Lesson.open(store, task, folder, journal)
 
     def _finished(self, work: Work, task: Task, line: str, copy: str) -> nn.Module:
         spec = task.net_spec(self._config.net_of(line))
@@ -272,8 +274,9 @@ class Runner:
         scores = assessment.scores(trainer, task, splits, place)
         checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
         if task.pixels:
-            samples.write_prediction(place / "samples", next(iter(trainer.nets.values())), task, trainer.device)
-        Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
+            net = next(iter(trainer.nets.values()))
+            samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
+        Journal(place / run_files.JOURNAL).write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:
             lesson.close()
         self._conditions.watcher.note(f"{title}: {_said(scores)} after {steps} steps, "

@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Sequence
 
+from dmt import run_files
 from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.pages import html
@@ -106,7 +107,7 @@ def origin(study: Study) -> Safe:
     """Options, versions, hardware and the commands that repeat a study."""
     parts: list[Child] = [_options(study)]
     for folder in study.folders:
-        sessions = list(Journal(folder / "sessions.jsonl").read())
+        sessions = list(Journal(folder / run_files.SESSIONS).read())
         if not sessions:
             parts.append(html.paragraph(f"{folder.name} holds no record of its sessions."))
             continue

@@ -91,10 +91,16 @@ def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
 
 def _errors(method: str, jobs: Sequence[JobResult]) -> Safe | None:
     """Error of the labels that were kept, round by round."""
-    plain = _by_round("as kept", 0, jobs, lambda stage: stage.audited("error_kept"))
+    plain = _by_round("as kept", 0, jobs, _plain_error)
     weighted = _by_round("as weighted", 1, jobs, lambda stage: stage.audited("error_kept_weighted"))
     return _rounds_chart("Wrong among the labels it learned from", "wrong, %", [plain, weighted],
                          "What is kept grows round by round, and with it what is wrong.", " %")  # fmt: skip
+
+
+def _plain_error(stage: StageResult) -> float | None:
+    """Of the same images as the weighted error: of pixels, a student weighs a sample of the images."""
+    sample = stage.audited("error_kept_sample")
+    return stage.audited("error_kept") if sample is None else sample
 
 
 def _weights(jobs: Sequence[JobResult]) -> Safe | None:

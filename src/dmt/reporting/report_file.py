@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dmt import files, outputs
+from dmt import files, outputs, run_files
 from dmt.errors import RunError
 from dmt.outputs import Kind
 from dmt.pages import html
@@ -22,7 +22,6 @@ from dmt.reporting import (
 )
 from dmt.reporting.studies import Study
 from dmt.results.report import Report
-from dmt.runs.folder import MANIFEST
 
 SHOWN = 5
 """Findings in the open; the others at hand."""
@@ -152,7 +151,8 @@ def watch(
 
 def _state(paths: Sequence[Path]) -> list[tuple[str, int, float]]:
     """What changes when a run gets on: its manifest and its journals."""
-    found = [file for path in paths for file in (path / MANIFEST, *path.glob("stages/*/journal.jsonl"))]
+    journals = f"{run_files.STAGES}/*/{run_files.JOURNAL}"
+    found = [file for path in paths for file in (path / run_files.MANIFEST, *path.glob(journals))]
     stats = [(str(file), file.stat()) for file in sorted(found)]
     return [(name, stat.st_size, stat.st_mtime) for name, stat in stats]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dmt import files, presets
+from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.errors import DmtError
 from dmt.methods import catalogue
@@ -147,7 +147,7 @@ class Study:
         """How many labels it was given; the ceiling has all."""
         if self.ceiling is not None and job.method == self.ceiling.name:
             return None if self.config is None else self.config.data.sizes.everything
-        path = folder_of(job) / "splits" / f"seed-{job.seed}.json"
+        path = run_files.split(folder_of(job), job.seed)
         if path.is_file():
             try:
                 return len(files.read_json(path)["labeled"])

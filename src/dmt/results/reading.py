@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import presets
+from dmt import presets, run_files
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, RunError
@@ -80,7 +80,7 @@ class StageResult:
 
     @cached_property
     def _lines(self) -> list[dict[str, Any]]:
-        return list(Journal(self.path / "journal.jsonl").read())
+        return list(Journal(self.path / run_files.JOURNAL).read())
 
     @property
     def shown(self) -> str:
@@ -201,7 +201,7 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
 def _stage(folder: Folder, outline: dict[str, Any]) -> list[StageResult]:
     """A stage, line by line."""
     path = folder.stage(outline["place"])
-    written = list(Journal(path / "journal.jsonl").read())
+    written = list(Journal(path / run_files.JOURNAL).read())
     labels = next((line for line in written if line["kind"] == "labels"), None)
     outcome = next((line for line in written if line["kind"] == "round"), None)
     name, number, place = outline["name"], outline["round"], outline["place"]

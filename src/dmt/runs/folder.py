@@ -1,18 +1,4 @@
-"""A run's folder: who may write into it, what it was made for, what it holds.
-
-```
-runs/a/
-  run.json                configuration, jobs (method, seed) and their stages
-  sessions.jsonl          versions, hardware, git state and command of every session that worked on it
-  splits/seed-1.json      ids of labeled, unlabeled and validation images
-  skipped.txt             of own images: unlabeled files that could not be read
-  samples/seed-1/         of pixels: eight unlabeled images, for the report
-  stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
-                          pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/;
-                          evidence-<split>-<copy>.npz: what the net said of every image with truth
-  .cache/                 decoded images and labels of pixels, if they are too many for memory
-```
-"""
+"""A run's folder: who may write into it, what it was made for, what it holds. Its files: `dmt.run_files`."""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -24,17 +10,14 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from dmt import config as configuration
-from dmt import files, outputs, presets
+from dmt import files, outputs, presets, run_files
 from dmt.config import Config
 from dmt.errors import ConfigError, RunError
+from dmt.run_files import MANIFEST
 from dmt.runs import starting
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
-
-MANIFEST, LOCK = outputs.MANIFEST, ".lock"
-CACHE = ".cache"
-"""Decoded images and labels of pixels, if they are too many for memory; can be made again."""
 
 
 def plain(value: Any) -> Any:
@@ -91,13 +74,13 @@ class Folder:
         self.path = path
 
     def stage(self, place: str) -> Path:
-        return self.path / "stages" / place
+        return self.path / run_files.STAGES / place
 
     def finished(self, place: str) -> bool:
         """Whether a stage is trained, scored and audited: nothing of it is left to do."""
         if not Checkpoint(self.stage(place)).done:
             return False
-        return any(line["kind"] == "round" for line in Journal(self.stage(place) / "journal.jsonl").read())
+        return any(line["kind"] == "round" for line in Journal(self.stage(place) / run_files.JOURNAL).read())
 
     @contextmanager
     def claimed(self, head: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -128,7 +111,7 @@ class Folder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Within, no other process may write here. The system frees the lock of a process that dies."""
-        lock = FileLock(self.path / LOCK, timeout=0)
+        lock = FileLock(self.path / run_files.LOCK, timeout=0)
         try:
             lock.acquire()
         except Timeout:
@@ -216,16 +199,16 @@ class Folder:
 
     def maker(self) -> str:
         """The release that made the run."""
-        first = next(Journal(self.path / "sessions.jsonl").read(), {})
+        first = next(Journal(self.path / run_files.SESSIONS).read(), {})
         return f"dmt {first['dmt']}" if "dmt" in first else "another release of dmt"
 
     def log_session(self, environment: dict[str, Any]) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        Journal(self.path / "sessions.jsonl").write("session", time=now, **environment)
+        Journal(self.path / run_files.SESSIONS).write("session", time=now, **environment)
 
     def record_split(self, seed: int, task: Task) -> None:
         """Which image went where, for people and for later tools."""
-        path = self.path / "splits" / f"seed-{seed}.json"
+        path = run_files.split(self.path, seed)
         if not path.exists():
             parts = {"labeled": task.labeled.ids, "unlabeled": task.unlabeled.ids, "validation": task.validation.ids}
             files.write_json(path, parts)

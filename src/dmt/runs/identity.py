@@ -10,8 +10,7 @@ from typing import Any
 from dmt import options
 from dmt.config import Config
 from dmt.core import streams
-from dmt.data.images.audit import Audit
-from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.audits import Audit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
 from dmt.types import TRAIN
@@ -66,7 +65,7 @@ class Work:
 
 
 def identify(
-    plan: Plan, config: Config, opened: tuple[Task, Audit | PixelAudit], seed: int, starts: Mapping[str, str]
+    plan: Plan, config: Config, opened: tuple[Task, Audit[Any]], seed: int, starts: Mapping[str, str]
 ) -> list[Work]:
     """The plan's stages with their identities: equal options, parents and data give an equal identity.
 

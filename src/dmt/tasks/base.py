@@ -9,9 +9,9 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.core.metrics import Confusion
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.models.build import NetSpec
-from dmt.types import Batch, BatchPlan, BatchShape, Sizes
+from dmt.types import Batch, BatchPlan, BatchShape, Sizes, Target
 
 
 class Batches(Protocol):
@@ -43,6 +43,9 @@ class Task(ABC):
     pixels: ClassVar[bool]
     """Whether every pixel gets a label, or every image."""
 
+    samples: ClassVar[int] = 0
+    """Unlabeled images whose labels and predictions the report shows as pictures, round by round."""
+
     classes: tuple[str, ...]
     labeled: LabeledSet[Any]
     unlabeled: UnlabeledSet[Any]
@@ -59,16 +62,26 @@ class Task(ABC):
         """What a net called ``name`` must fit."""
 
     @abstractmethod
-    def batches(self, labeled: LabeledSet[Any], pseudo: Any | None, plan: BatchPlan, execution: Execution) -> Batches:
+    def batches(
+        self, labeled: LabeledSet[Any], pseudo: PseudoLabels[Any] | None, plan: BatchPlan, execution: Execution
+    ) -> Batches:
         """Training batches of labeled images and, if the plan asks for them, of unlabeled ones.
 
         Args:
-            pseudo: stored labels as this task's store gives them, or None: then unlabeled images come without.
+            pseudo: stored labels of the unlabeled images, or None: then those come without.
         """
 
     @abstractmethod
     def views(self, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Iterator[View]:
         """All images for inference, each once."""
+
+    @abstractmethod
+    def target(self, pseudo: PseudoLabels[Any], positions: Tensor, view: View) -> Target:
+        """Stored labels of a view's images, which are at these positions: (n, *S) on the view's device."""
+
+    @abstractmethod
+    def labeled_sites(self) -> list[int]:
+        """Labeled images or pixels of each class: what the shares of pseudo labels are compared with."""
 
     def meter(self, device: torch.device) -> Confusion:
         """A fresh score keeper."""

@@ -12,10 +12,10 @@ from dmt.core.execution import Execution
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.images import augment, batches, splits
-from dmt.data.images.audit import Audit
+from dmt.data.images.audit import ImageAudit
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
@@ -49,11 +49,15 @@ class Classification(Task):
     def batches(
         self,
         labeled: LabeledSet[Tensor],
-        pseudo: tuple[Tensor, Target] | None,
+        pseudo: PseudoLabels[Tensor] | None,
         plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
-        unlabeled = batches.Unlabeled(self.unlabeled.images, pseudo) if plan.views else None
+        taught = None
+        if pseudo is not None:
+            positions = pseudo.selected.nonzero().squeeze(1)
+            taught = positions, Target(pseudo.labels[positions], pseudo.confidence[positions])
+        unlabeled = batches.Unlabeled(self.unlabeled.images, taught) if plan.views else None
         return batches.ImageBatches(labeled, plan, self.policies, execution, unlabeled)
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
@@ -62,6 +66,14 @@ class Classification(Task):
             positions = torch.arange(start, min(start + count, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
             yield View(positions, batches.scale(images.images[positions].to(device)), truth)
+
+    def target(self, pseudo: PseudoLabels[Tensor], positions: Tensor, view: View) -> Target:
+        """Of every image, whether it was kept or not."""
+        device = view.images.device
+        return Target(pseudo.labels[positions].to(device), pseudo.confidence[positions].to(device))
+
+    def labeled_sites(self) -> list[int]:
+        return self.labeled.labels.bincount(minlength=len(self.classes)).tolist()
 
 
 def images_per_forward(size: tuple[int, ...], device: torch.device) -> int:
@@ -83,7 +95,7 @@ def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
 
 def split_photos(
     options: PhotoOptions, parts: photo_sets.FolderSets[Tensor], seed: int
-) -> tuple[Classification, Audit]:
+) -> tuple[Classification, ImageAudit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):
@@ -103,12 +115,12 @@ def split_photos(
         validation=validation,
         test=parts.test,
     )
-    return task, Audit(None, labeled)
+    return task, ImageAudit(None, labeled)
 
 
 def split_up(
     options: DataOptions, images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]], seed: int
-) -> tuple[Classification, Audit]:
+) -> tuple[Classification, ImageAudit]:
     """A task, and apart from it the audit that alone knows the truth of its unlabeled images.
 
     Args:
@@ -133,4 +145,4 @@ def split_up(
         validation=train.take(parts.validation),
         test=test,
     )
-    return task, Audit(hidden.labels, train)
+    return task, ImageAudit(hidden.labels, train)

@@ -7,13 +7,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dmt import files
+from dmt import files, run_files
 from dmt.errors import RunError
 from dmt.models import build
 from dmt.models.build import NetSpec
 from dmt.training.trainer import Trainer
 
-STATE = "state.json"
 OPTIMIZER, MEMORY = "optimizer.safetensors", "memory.safetensors"
 BEFORE_LINES = {"raw": "net.safetensors", "ema": "ema.safetensors"}
 """What nets were called by release 0.1, which knew one net a stage."""
@@ -30,7 +29,7 @@ class Checkpoint:
 
     def state(self) -> dict[str, Any] | None:
         """What is known of the stage; None if it never reached a checkpoint."""
-        path = self.folder / STATE
+        path = self.folder / run_files.STATE
         return files.read_json(path) if path.exists() else None
 
     @property
@@ -49,7 +48,7 @@ class Checkpoint:
             if trainer.memory:
                 files.write_tensors(place / MEMORY, trainer.memory)
         state = {"done": done, "step": trainer.step, "steps": trainer.steps, "device": trainer.device.type}
-        files.write_json(self.folder / STATE, state | {"checkpoint": place.name} | extra)
+        files.write_json(self.folder / run_files.STATE, state | {"checkpoint": place.name} | extra)
         for old in self.folder.glob("step-*"):
             if old != place:
                 shutil.rmtree(old)

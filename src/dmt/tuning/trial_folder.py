@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files, presets
+from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.errors import RunError
 from dmt.fitting import run
 from dmt.methods import catalogue
-from dmt.runs.folder import MANIFEST, Folder, plain, require_same_options
+from dmt.runs.folder import Folder, plain, require_same_options
 from dmt.tuning.search_space import Values
 
 INDEX = "tune.json"
@@ -65,7 +65,7 @@ class Frame:
             _require_same(self.out, files.read_json(self.out / INDEX), head)
             return
         Folder(self.out).require_ours()
-        if (self.out / MANIFEST).is_file():
+        if (self.out / run_files.MANIFEST).is_file():
             raise RunError(f"{self.out} is the folder of a run; give another --out")
 
     def place(self, name: str) -> Path:

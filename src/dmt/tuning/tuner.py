@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files, presets
+from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
@@ -19,7 +19,7 @@ from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.results.report import JobResult, Report
 from dmt.runs import environment, progress, starting
-from dmt.runs.folder import MANIFEST, Folder
+from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop, Stopped
 from dmt.training import evidence_files
 from dmt.tuning import judging, search_space
@@ -212,7 +212,7 @@ class _Tuner:
 
     def _jobs(self, folder: Path) -> list[JobResult | None]:
         """Of each seed, what its run folder says."""
-        if not (folder / MANIFEST).is_file():
+        if not (folder / run_files.MANIFEST).is_file():
             return [None]
         jobs = {(job.method, job.seed): job for job in Report.read([folder]).jobs}
         return [jobs.get((self._frame.method, seed)) for seed in self._frame.seeds]

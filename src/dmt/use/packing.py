@@ -11,7 +11,8 @@ from typing import Any
 from dmt import files, outputs
 from dmt.errors import ConfigError, RunError
 from dmt.results import reading
-from dmt.runs.folder import CACHE, LOCK, Folder
+from dmt.run_files import CACHE, LOCK
+from dmt.runs.folder import Folder
 
 INDEX = "pack.json"
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from dmt import files, outputs
 from dmt.data.folders import photo_files, photo_sets
 from dmt.data.images.batches import scale
+from dmt.data.pixels import palettes
 from dmt.errors import DataError
-from dmt.fitting import samples
 from dmt.outputs import Kind
 from dmt.types import ProgressCallback
 from dmt.use.scoring import Shipped
@@ -44,7 +44,7 @@ def write(
         image = photo_files.read_photo(path)
         labels = label(shipped, image)
         name = _name(path, taken)
-        mask = samples.indexed(labels, shipped.palette)
+        mask = palettes.indexed(labels, shipped.palette)
         files.write(out / "masks" / f"{name}.png", _png(mask))
         files.write(out / "overlays" / f"{name}.png", _png(overlay(image, mask)))
         on_progress(done, len(paths))
