@@ -5,14 +5,12 @@
     python benchmarks/voc_diagnosis.py --data DIR --runs RUNS --tiny      a rehearsal on a CPU, with few images
 
 Trials of one round each, on one seed, chosen between by validation images. Repeating the command goes on where it
-stopped. What trials have in common is made once: decoded images, first nets, and the labels of one teacher, which are
-kept beside the runs and never written as files. After every trial all results go to OUT/voc_diagnosis.json.
+stopped. What trials have in common is made once: decoded images and first nets. After every trial all results go to OUT/voc_diagnosis.json.
 """
 
 import argparse
 import dataclasses
 import functools
-import hashlib
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -28,8 +26,6 @@ from dmt import files
 from dmt.data.pixels.segment_sets import SEGMENT_SETS, Notify, Parts
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet
-from dmt.fitting import teaching
-from dmt.pseudo.pixel_store import PixelStore
 from dmt.results import reading
 from dmt.runs import environment, progress, trial
 from dmt.runs.folder import Folder
@@ -105,35 +101,6 @@ def read_once(room: Path) -> None:
         return read(folder)
 
     SEGMENT_SETS[SET] = dataclasses.replace(known, read=cached)
-
-
-def label_once(shelf: Path) -> None:
-    """The labels of one teacher are the same for all its students; no files are written of them."""
-    make = teaching.make
-    held: dict[str, tuple[Ragged, Ragged]] = {}
-
-    def shared(*asked: Any) -> teaching.Made | None:
-        place, wish = asked[4:6]
-        key = hashlib.sha256(f"{wish.provenance['teacher']} {wish.fraction} {wish.per_class}".encode()).hexdigest()
-        about = shelf / f"{key}.json"
-        if not about.exists():
-            made = make(*asked)
-            assert made is not None
-            shelf.mkdir(parents=True, exist_ok=True)
-            for name, planes in zip(("labels", "codes"), made.planes, strict=True):
-                keep_planes(shelf / f"{key}-{name}", planes)
-            held[key] = made.planes
-            keys = ("images", "kept", "of")
-            summary = {each: getattr(made.store, each) for each in keys} | {"coverage": made.store.coverage(1000)}
-            files.write_json(about, {"summary": summary, "audit": files.read_json(place / teaching.AUDIT)})
-        known = files.read_json(about)
-        if key not in held:
-            held[key] = (kept_planes(shelf / f"{key}-labels"), kept_planes(shelf / f"{key}-codes"))
-        files.write_json(place / teaching.AUDIT, known["audit"])
-        store = PixelStore.of_summary(place, wish.provenance | known["summary"])
-        return teaching.Made(store, held[key], lambda given_up: None)
-
-    _patch(teaching, "make", shared)
 
 
 def _patch(module: ModuleType, name: str, value: object) -> None:
@@ -225,7 +192,6 @@ def main() -> None:
     options = parser.parse_args()
     began, stop = time.monotonic(), Stop(options.budget)
     read_once(options.runs / "decoded")
-    label_once(options.runs / "labels")
     check_once()
     if options.prepare:
         parts = SEGMENT_SETS[SET].read(options.data, print, lambda done, of: None)

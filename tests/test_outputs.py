@@ -156,7 +156,7 @@ def test_reports_replace_reports_only(trained: Path, photos: list[Path], dmt: Co
 
 def test_nothing_moves_into_a_run(trained: Path, dmt: Command, tmp_path: Path) -> None:
     before = held(trained)
-    net = next(trained.glob("stages/*/step-*/net.safetensors"))
+    net = next(trained.glob("stages/*/step-*/*-raw.safetensors"))
     refused(dmt, "export", trained, "--to", "safetensors", "--out", trained / "run.safetensors", "--force")
     refused(dmt, "export", trained, "--to", "safetensors", "--out", net, "--force")
     for words in (("fit", "digits"), ("tune", "digits"), ("audit", trained), ("pack", trained)):

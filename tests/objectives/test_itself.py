@@ -90,7 +90,7 @@ def test_nothing_labeled_and_nothing_sure_is_a_loss_of_zero(batch: Batch) -> Non
     found = loss(net, blank, 0.9)
     assert float(found.total.detach()) == 0.0
     assert not gradient(net, found.total).any()
-    assert all(bool(torch.isfinite(part)) for part in found.parts.values())
+    assert all(bool(torch.isfinite(part)) for part in found.logged.values())
 
 
 def test_sure_labels_teach_where_nothing_is_labeled(batch: Batch) -> None:
@@ -131,5 +131,5 @@ def test_unlabeled_images_move_the_net(sites: tuple[int, ...], batch: Batch) -> 
 
 
 def test_costs_one_pass() -> None:
-    assert Online().passes == 1.0
-    assert Online().unlabeled
+    assert Online().cost(BatchShape(2, 3, 6, 5)) == (5, 0)
+    assert Online().views == ("train",)
