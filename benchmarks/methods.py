@@ -97,10 +97,8 @@ def main() -> None:
         dmt.fit(options.data, method=name, baseline=False, seed=SEEDS, settings=chosen, out=out)
         rows[title] = row([job for job in reading.read(Folder(out)) if job.method == name])
         found = rows[title]
-        print(
-            f"{title}: {found['mean']['shipped']:.2f} ± {found['deviation']['shipped']:.2f}, {found['passes']:,.0f} passes",
-            flush=True,
-        )
+        mean, deviation = (found[key]["shipped"] for key in ("mean", "deviation"))
+        print(f"{title}: {mean:.2f} ± {deviation:.2f}, {found['passes']:,.0f} passes", flush=True)
         described = environment.describe(torch.device("cpu"))
         kept = {
             key: described[key] for key in ("dmt", "python", "torch", "hardware", "git", "command") if key in described

@@ -11,6 +11,7 @@ shapes. Images are counted once a step, however many views and nets see them. Me
 import argparse
 import dataclasses
 import statistics
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -116,10 +117,9 @@ def main() -> None:
         if time.perf_counter() - began > options.seconds:
             break
         stage = catalogue.plan(method, CONFIG.recipe).stages[-1]
-        with execution.active():
+        with execution.active(), tempfile.TemporaryDirectory() as folder:
             floor = bare(stage, options.net, execution, options.steps)
-            place = options.out / "stages" / method
-            rate, start = whole(stage, options.net, execution, options.steps, place)
+            rate, start = whole(stage, options.net, execution, options.steps, Path(folder))
         step = stage.cost()
         figures[method] = {
             "batch": [stage.schedule.labeled, stage.schedule.unlabeled],
