@@ -77,7 +77,7 @@ def test_a_new_group_is_known_everywhere() -> None:
     changed = config.override(BASE, {"brand_new": {"strength": 0.25}, "brand_new.names": "a"})
     assert changed.recipe.groups[NewOptions] == NewOptions(0.25, "a")
     assert config.override(BASE, config.flat(changed)) == changed
-    assert catalogue.plan("brand-new", changed.recipe).stages[0].schedule.rate == 0.25
+    assert catalogue.plan("brand-new", changed.recipe).stages[0].schedule.descent.rate == 0.25
     assert search_space.parse({"brand_new.strength": "1,2"}) == {"brand_new.strength": (1.0, 2.0)}
     listed = CliRunner().invoke(app, ["list", "options"]).output
     assert "options of Brand New:\n  brand_new.strength how strong [1]\n" in listed
