@@ -154,7 +154,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "photos",
-            "a folder of your own images: dmt fit FOLDER (dmt check FOLDER first)",
+            "a folder of your images: dmt fit FOLDER (dmt check FOLDER first)",
             Config(PhotoOptions(), Recipe(), net="resnet8-16"),
             paper={},
         ),

@@ -71,7 +71,7 @@ def audit(
     device: str = "auto",
     watcher: Watcher | None = None,
 ) -> Audited:
-    """Find labels that are probably wrong, and images to label next. Repeating the call goes on where it stopped.
+    """Find labels that are probably wrong, and images to label next. Repeating the call resumes where it stopped.
 
     Args:
         run: a run folder; nothing in it is changed.
@@ -129,7 +129,7 @@ def _examine(
 def _labels(task: Task, recipe: CrossFit, context: AuditContext) -> Judged | str:
     most = len(task.labeled)
     if most < recipe.folds:
-        return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
+        return f"{most} labeled images cannot be split into {recipe.folds} folds; give fewer --folds."
     checks = given_labels.train(task, recipe, context)
     return given_labels.examine(task, checks, _reporting(context, "judging labels"))
 
@@ -198,7 +198,7 @@ def _require_ours(place: Path) -> None:
     if place.is_file():
         raise RunError(f"{place} is a file; give another --out")
     if (place / MANIFEST).exists() or (place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())):
-        raise RunError(f"{place} holds other files and no audit; give an empty or new --out")
+        raise RunError(f"{place} holds other files but no audit; give an empty or new --out")
 
 
 def _note(text: str) -> None:

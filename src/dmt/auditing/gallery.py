@@ -91,7 +91,7 @@ def _candidate(number: int, each: Candidate, listed: PictureList, names: Names) 
         f"{name}: {sure:.0%} sure" if pixels else f"{name}: {names[label]} {sure:.0%}"
         for name, (label, sure) in zip(listed.nets, each.nets, strict=True)
     ]
-    doubt = f"doubt {each.doubt:.2f}, of it {each.disagreement:.2f} by disagreement"
+    doubt = f"doubt {each.doubt:.2f}, of which {each.disagreement:.2f} from disagreement"
     lines = [tag("p", tag("b", f"{number}. "), each.file), _lines([*said, doubt])]
     return _card(each.position, f"{each.file}: {names[each.label]}?", listed, names, lines)
 

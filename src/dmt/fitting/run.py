@@ -48,7 +48,7 @@ def fit(
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
-    Repeating the call goes on where it stopped: finished stages are skipped, an interrupted one continues, and the
+    Repeating the call resumes where it stopped: finished stages are skipped, an interrupted one continues, and the
     result equals that of an unbroken run. Stages that several methods have in common are trained once.
 
     Args:
@@ -87,7 +87,7 @@ def fit(
         changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, changed)
     if notes and changed:
-        notes = (*notes, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
+        notes = (*notes, "you set instead:  " + ", ".join(f"{key}={value}" for key, value in changed.items()))
     if own is not None and budget is not None and not _is_run(folder):
         config, fitted = _fitted(config, own, execution, ending)
         notes = (*notes, *fitted)
@@ -171,7 +171,7 @@ def _chosen(own: Path, folder: Folder, execution: Execution, asked: Asked) -> tu
         return setup.preset, (*setup.contents.notes, *setup.lines)
     known = presets.get(folder.manifest()["data"])
     if known.name not in presets.OWN:
-        raise RunError(f"{folder.path} was made for '{known.name}', not for images of your own; give another --out")
+        raise RunError(f"{folder.path} was made for '{known.name}', not for your images; give another --out")
     return replace(known, config=reading.configuration_of(folder)), ()
 
 
@@ -180,7 +180,7 @@ def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> 
     if config.data.sizes.pixels and not config.recipe.per_class:
         raise ConfigError("pixels are ranked within each class; leave per_class=true")
     if own is not None and "oracle" in methods:
-        raise ConfigError("the Oracle needs the labels of all images, which nobody knows here; leave it out")
+        raise ConfigError("the Oracle needs the labels of all images, which are unknown here; leave it out")
     if not config.data.sizes.unlabeled and set(methods) - {"baseline", "oracle"}:
         raise ConfigError("there are no unlabeled images to learn from; add some, or use --method baseline")
     for method in methods:

@@ -58,7 +58,7 @@ def by_round(study: Study) -> Safe:
     frame = Axes((0, max(last, 1)), reach, "round", f"{study.measure} on {study.split} images, %",
                  x_ticks=[(number, f"{number:g}") for number in range(int(last) + 1)], height=320)  # fmt: skip
     pair = any(len(job.lines) > 1 for job in study.jobs)
-    which = "mean of both nets" if pair else "the net that validation prefers, raw or EMA"
+    which = "mean of both nets" if pair else "the net that does best on validation, raw or EMA"
     note = f"{which}; band: ± standard deviation over seeds. Round 0 learns from labels alone."
     return html.figure("Score per round", charts.lines("score per round", frame, series, levels, " %"), note=note)
 

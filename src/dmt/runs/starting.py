@@ -48,7 +48,7 @@ class Starts:
             return None
         if line not in self.files:
             name = self.known[line]["name"]
-            raise ConfigError(f"line {line} has yet to start from {name}; give it again: --start {line}=FILE")
+            raise ConfigError(f"line {line} has yet to start from {name}; give it again with --start {line}=FILE")
         return starts.load(net, spec, self.files[line])
 
 

@@ -45,7 +45,9 @@ def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
             program: Any = torch.onnx.export(net, example, dynamic_shapes=shapes, dynamo=True, verbose=False, **names)
         except Exception as error:  # whatever it meets in a net that it cannot follow
             reason = line(error.__cause__ or error)
-            raise ConfigError(f"net '{spec.name}' does not go into ONNX ({reason}); use --to safetensors") from error
+            raise ConfigError(
+                f"net '{spec.name}' cannot be exported to ONNX ({reason}); use --to safetensors"
+            ) from error
     return _tidy(program.model_proto, axes)
 
 

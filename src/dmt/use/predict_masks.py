@@ -33,7 +33,7 @@ def write(
         raise DataError(f"{out} is a file; give a folder for masks and overlays")
     for name in ("masks", "overlays"):
         if not force and (out / name).is_dir() and any((out / name).iterdir()):
-            raise DataError(f"{out / name} is not empty; give another --out, or --force to write over it")
+            raise DataError(f"{out / name} is not empty; give another --out, or --force to overwrite it")
     files.write(out / "classes.csv", _legend(shipped).encode())
     taken: set[str] = set()
     for done, path in enumerate(paths, start=1):

@@ -13,12 +13,12 @@ from dmt.types import Sizes
 class PhotoOptions:
     """Images of one's own that get one label each."""
 
-    dataset: str = option("photos", "own images")
+    dataset: str = option("photos", "your images")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images of each class held out for validation, if the folder has no val/")
-    size: int = option(64, "photos are cut to a square and resized to so many pixels a side")
+    size: int = option(64, "photos are cropped to a square and resized to this many pixels per side")
     augment: str = option("sane", "augmentation: " + ", ".join(augment.POLICIES))
 
     def __post_init__(self) -> None:
@@ -38,13 +38,13 @@ class PhotoOptions:
 class PhotoMaskOptions:
     """Images of one's own whose pixels get labels."""
 
-    dataset: str = option("photo-masks", "own images with masks")
+    dataset: str = option("photo-masks", "your images with masks")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
     palette: tuple[int, ...] = option((), "red, green, blue of each class, from the folder")
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images held out for validation, if the folder has no val/")
-    size: int = option(512, "photos whose longer side is more than this are made smaller")
+    size: int = option(512, "photos whose longer side exceeds this are shrunk to it")
     crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
     scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
     flip: bool = option(True, "mirror half of the images")
