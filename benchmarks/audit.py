@@ -31,8 +31,8 @@ from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.config import Config
 from dmt.core import streams
-from dmt.data.images.audit import Audit
-from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.audits import Audit
+from dmt.data.images.audit import ImageAudit
 from dmt.data.sets import LabeledSet
 from dmt.fitting.runner import Conditions, Runner
 from dmt.results.report import Report
@@ -185,11 +185,11 @@ class Relabeled(Runner):
         for seed in seeds:
             task, audit = self._tasks[seed]
             assert isinstance(task, Classification)
-            assert isinstance(audit, Audit)
+            assert isinstance(audit, ImageAudit)
             self._tasks[seed] = grow(task, audit, self.more[seed])
 
 
-def grow(task: Classification, audit: Audit, positions: np.ndarray) -> tuple[Classification, Audit]:
+def grow(task: Classification, audit: ImageAudit, positions: np.ndarray) -> tuple[Classification, ImageAudit]:
     """The unlabeled images at these positions get their true labels."""
     every = _truth(audit, task.unlabeled.ids)
     chosen = torch.from_numpy(np.asarray(positions, dtype=np.int64))
@@ -201,12 +201,14 @@ def grow(task: Classification, audit: Audit, positions: np.ndarray) -> tuple[Cla
         torch.cat([task.labeled.images, new.images]),
         torch.cat([task.labeled.labels, every[chosen]]),
     )
-    return replace(task, labeled=labeled, unlabeled=task.unlabeled.take(rest)), Audit(every[rest], audit.everything)
+    return replace(task, labeled=labeled, unlabeled=task.unlabeled.take(rest)), ImageAudit(
+        every[rest], audit.everything
+    )
 
 
-def _truth(audit: Audit | PixelAudit, ids: Sequence[str]) -> torch.Tensor:
+def _truth(audit: Audit[Any], ids: Sequence[str]) -> torch.Tensor:
     """(N,) what these training images really are."""
-    assert isinstance(audit, Audit)
+    assert isinstance(audit, ImageAudit)
     known = dict(zip(audit.everything.ids, audit.everything.labels.tolist(), strict=True))
     return torch.tensor([known[each] for each in ids])
 

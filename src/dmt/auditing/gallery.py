@@ -10,7 +10,7 @@ from PIL import Image
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Suspect
-from dmt.fitting import samples
+from dmt.data.pixels import palettes
 from dmt.pages import document, html
 from dmt.pages.html import Child, Safe, tag
 
@@ -138,7 +138,7 @@ def photo(image: np.ndarray) -> bytes:
 
 def mask(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> bytes:
     """A mask (H, W) in the colors of its classes; pixels are picked, never mixed."""
-    return _bytes(_small(samples.indexed(np.ascontiguousarray(labels), palette), Image.Resampling.NEAREST), "PNG")
+    return _bytes(_small(palettes.indexed(np.ascontiguousarray(labels), palette), Image.Resampling.NEAREST), "PNG")
 
 
 def heat(values: np.ndarray) -> bytes:

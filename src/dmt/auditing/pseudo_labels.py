@@ -4,23 +4,20 @@ They do so although one of them, or each of a pair, learned from these labels.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from dmt.auditing import suspects
 from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.suspects import Judged, LabelCheck, Suspect
-from dmt.data.pixels import size_groups
-from dmt.data.pixels.size_groups import NO_LABEL
 from dmt.pseudo import labeler
-from dmt.pseudo.image_store import Store
-from dmt.pseudo.pixel_store import PixelStore
+from dmt.pseudo.store import Store
 from dmt.results.reading import JobResult
 from dmt.runs.folder import Folder
 from dmt.tasks.base import Task, View
-from dmt.types import IGNORE, ProgressCallback
+from dmt.types import ProgressCallback
 
 
 def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelCheck]:
@@ -28,7 +25,7 @@ def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelChec
     found = []
     for stage in job.kept():
         place = folder.stage(stage.place)
-        if PixelStore.exists(place):  # the marker of either store
+        if Store.exists(place):
             labels = _labels(labeler.load(ensemble.task, place))
             places = torch.arange(len(ensemble.task.unlabeled))
             found.append(LabelCheck(ensemble, ensemble.task.unlabeled, labels, places, source=stage.name))
@@ -49,18 +46,6 @@ def examine(task: Task, every: list[LabelCheck], on_progress: ProgressCallback |
     return Judged(found, every, bars, len(worst), share)
 
 
-def _labels(store: Store | PixelStore) -> Callable[[View, Tensor], Tensor]:
+def _labels(store: Store[Any]) -> Callable[[View, Tensor], Tensor]:
     """How to get at stored labels; those that were not kept taught nothing, and are no labels here."""
-    if isinstance(store, Store):
-        kept = store.target.labels.where(store.selected, IGNORE)
-        return lambda view, places: kept[places].to(view.images.device)
-
-    def planes(view: View, places: Tensor) -> Tensor:
-        height, width = view.images.shape[-2:]
-        padded = np.full((len(places), height, width), NO_LABEL, np.uint8)
-        for row, place in zip(padded, places.tolist(), strict=True):
-            plane = store.labels(place)
-            row[: plane.shape[0], : plane.shape[1]] = plane
-        return size_groups.truth(torch.from_numpy(padded).to(view.images.device))
-
-    return planes
+    return lambda view, positions: store.kept_labels(positions, view.images)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dmt import run_files
 from dmt.data import sets
+from dmt.data.audits import Audit
 from dmt.data.folders import photo_sets, photos
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
-from dmt.data.images.audit import Audit
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
-from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.data.pixels.segment_sets import SEGMENT_SETS
 from dmt.data.sets import LabeledSet
@@ -46,7 +46,7 @@ class Opened:
         """Unlabeled files that could not be read, with the reason."""
         return self.parts.skipped if isinstance(self.parts, photo_sets.FolderSets) else ()
 
-    def split(self, seed: int) -> tuple[Task, Audit | PixelAudit]:
+    def split(self, seed: int) -> tuple[Task, Audit[Any]]:
         """The task of this seed, and the audit that alone knows the truth of its unlabeled images."""
         match self.options, self.parts:
             case PhotoOptions() as options, photo_sets.FolderSets() as parts:
@@ -101,7 +101,7 @@ def _own_folder(
     for line in skipped[:5]:
         notify(f"skipped {line}")
     if len(skipped) > 5:
-        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's skipped.txt names them all")
+        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's {run_files.SKIPPED} names them all")
     return opened
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
+from dmt import run_files
 from dmt.data.folders.contents import Color
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
@@ -20,7 +21,7 @@ from dmt.errors import DataError
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 Plane = npt.NDArray[np.uint8]
-_RUN = {"run.json", "sessions.jsonl"}  # of a run that someone put among the images: its pictures are no photos
+_RUN = {run_files.MANIFEST, run_files.SESSIONS}  # a run that someone put among the images: its pictures are no photos
 _LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})
 _ORIENTATION = 0x0112  # the EXIF tag
 _UPRIGHT = {
