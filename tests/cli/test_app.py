@@ -130,7 +130,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["fit", "digits", "--compare", "dmt,foo", "--out", "x"], "unknown method 'foo'"),
     (["fit", "digits", "--net", "wrn-28", "--out", "x"], "unknown net 'wrn-28'"),
     (["fit", "digits", "--device", "tpu", "--out", "x"], "unknown device 'tpu'"),
-    (["fit", "digits", "--device", "cuda:99", "--out", "x"], "device 'cuda:99' is not there"),
+    (["fit", "digits", "--device", "cuda:99", "--out", "x"], "device 'cuda:99' does not exist"),
     (["fit", "digits", "--set", "gama=5", "--out", "x"], "unknown option 'gama'; did you mean 'gamma'?"),
     (["fit", "digits", "--set", "gamma", "--out", "x"], "--set takes key=value"),
     (["fit", "digits", "--set", "labels=105", "--out", "x"], "labels must be a multiple"),

@@ -203,7 +203,7 @@ def _require_ours(place: Path) -> None:
     if (place / run_files.MANIFEST).exists() or (
         place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())
     ):
-        raise RunError(f"{place} holds other files and no audit; give an empty or new --out")
+        raise RunError(f"{place} holds other files but no audit; give an empty or new --out")
 
 
 def _note(text: str) -> None:

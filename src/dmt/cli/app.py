@@ -196,7 +196,7 @@ def predict_(
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
     device: DeviceOpt = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Write over masks, or over any file, that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Classify or segment images with the net of a run that does best on validation.
 

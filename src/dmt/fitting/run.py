@@ -209,7 +209,7 @@ def _require_fitting(method: Method, config: Config, own: Path | None) -> None:
     if what not in method.serves:
         raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
     if own is not None and method.ceiling:
-        raise ConfigError(f"the {method.title} needs the labels of all images, which nobody knows here; leave it out")
+        raise ConfigError(f"the {method.title} needs the labels of all images, which are unknown here; leave it out")
     if not config.data.sizes.unlabeled and method.semi_supervised:
         alone = catalogue.baseline().name
         raise ConfigError(f"there are no unlabeled images to learn from; add some, or use --method {alone}")

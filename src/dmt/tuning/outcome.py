@@ -156,7 +156,7 @@ class Tuning:
         least = self.verdict.least
         said = [f"warning: the scores may mean nothing: {each}" for each in self.warnings]
         if not math.isnan(least):
-            said.append(f"differences below about {least:.1f} points cannot be told from chance here")
+            said.append(f"differences below about {least:.1f} points are indistinguishable from chance here")
         already_said = self.verdict.few and self.default.failed is None  # by words()
         if not already_said and (self.verdict.few or least > COARSE):
             said.append(
