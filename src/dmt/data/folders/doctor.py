@@ -207,7 +207,8 @@ def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     if counts[most] > IMBALANCE * counts[least]:
         ratio = f"{_quoted(most)} has {counts[most]:,} labeled images, {_quoted(least)} only {counts[least]:,}"
         yield Issue(
-            "warning", f"classes are imbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare ones ones"
+            "warning",
+            f"classes are imbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare ones",
         )
 
 
