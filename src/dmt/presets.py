@@ -46,7 +46,7 @@ class Preset:
 
 
 OWN = ("photos", "photo-masks")
-"""Presets that stand for a folder of own images."""
+"""Presets that stand for a user's folder of images."""
 
 
 def baseline_epochs(labels: int, images: int, oracle: int) -> int:

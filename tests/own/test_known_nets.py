@@ -1,4 +1,4 @@
-"""Own photos that are learned by the last layer of a published net, from the folder to predictions."""
+"""A user's photos that are learned by the last layer of a published net, from the folder to predictions."""
 
 import sys
 from pathlib import Path

@@ -9,7 +9,7 @@ runs/a-audit/
   label_studio.json     the same for Label Studio; label_studio.xml is the labeling interface for it
   images/               those images, where the data set has no files of its own
   audit.json            what was audited
-  work/                 the nets that judged the labels: what was stopped goes on, what is repeated is quick
+  work/                 the nets that judged the labels: a stopped audit resumes, a repeated one is quick
 ```
 """
 

@@ -1,4 +1,4 @@
-"""The verb of the command that looks at a folder of own images and trains nothing."""
+"""The verb of the command that looks at a user's folder and trains nothing."""
 
 from pathlib import Path
 from typing import Annotated

@@ -127,7 +127,7 @@ def _with_baseline(method: str, config: Config) -> list[Stage]:
 
 
 def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
-    """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
+    """The stages of a run on a user's folder, and how long they will take, from timing a few steps."""
     contents = photos.open_folder(folder)
     stages = _with_baseline(method if contents.unlabeled else catalogue.baseline().name, config)
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))

@@ -1,4 +1,4 @@
-"""Task, net, image size and schedule for a folder of own images, chosen from the data and the device."""
+"""Task, net, image size and schedule for a user's folder, chosen from the data and the device."""
 
 import importlib.util
 import statistics

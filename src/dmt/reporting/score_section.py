@@ -125,7 +125,7 @@ def _kin(found: Sequence[Study]) -> list[list[Study]]:
     for study in found:
         name = study.data if study.config is None else str(getattr(study.config.data, "dataset", study.data))
         others = [change for change in study.changes if not change.startswith("labels=")]
-        # of own images the origin tells which they are
+        # for a user's images the origin says which they are
         groups.setdefault((name, study.jobs[0].origin, study.jobs[0].classes, *others), []).append(study)
     return list(groups.values())
 

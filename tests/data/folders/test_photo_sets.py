@@ -1,4 +1,4 @@
-"""Own images in memory or in a file: the right pixels in the right order, once."""
+"""A user's images in memory or in a file: the right pixels in the right order, once."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The data doctor: what a folder of own images holds and what is wrong with it, in words for people."""
+"""The data doctor: what a user's folder holds and what is wrong with it, in words for people."""
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence

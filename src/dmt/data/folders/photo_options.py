@@ -1,4 +1,4 @@
-"""Own images: what a run has to remember of them, so that it can go on, be scored and be used without guessing."""
+"""A user's images: what a run has to remember of them, so that it can be resumed, scored and used without guessing."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Someone's own images: open a folder, whichever of the known layouts it has."""
+"""A user's images: open a folder, whichever of the known layouts it has."""
 
 import csv
 import dataclasses
