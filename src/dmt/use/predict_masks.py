@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
-from dmt import files, outputs
+from dmt import files, outputs, pictures
 from dmt.data.folders import photo_files, photo_sets
 from dmt.data.images.batches import scale
 from dmt.data.pixels import palettes
@@ -45,8 +45,8 @@ def write(
         labels = label(shipped, image)
         name = _name(path, taken)
         mask = palettes.indexed(labels, shipped.palette)
-        files.write(out / "masks" / f"{name}.png", _png(mask))
-        files.write(out / "overlays" / f"{name}.png", _png(overlay(image, mask)))
+        files.write(out / "masks" / f"{name}.png", pictures.encode(mask))
+        files.write(out / "overlays" / f"{name}.png", pictures.encode(overlay(image, mask)))
         on_progress(done, len(paths))
     return len(paths)
 
@@ -91,9 +91,3 @@ def _legend(shipped: Shipped) -> str:
     writer.writerow(COLUMNS)
     writer.writerows([number, name, *shipped.palette[number]] for number, name in enumerate(shipped.classes))
     return text.getvalue()
-
-
-def _png(image: Image.Image) -> bytes:
-    content = io.BytesIO()
-    image.save(content, "PNG")
-    return content.getvalue()

@@ -206,10 +206,8 @@ def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
     if counts[most] > IMBALANCE * counts[least]:
         ratio = f"{_quoted(most)} has {counts[most]:,} labeled images, {_quoted(least)} only {counts[least]:,}"
-        yield Issue(
-            "warning",
-            f"classes are imbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare ones",
-        )
+        text = f"classes are imbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare ones"
+        yield Issue("warning", text)
 
 
 def _contradictions(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
