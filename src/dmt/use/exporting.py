@@ -22,9 +22,8 @@ from dmt.models.build import NetSpec
 from dmt.results import reading
 from dmt.runs.folder import Folder
 from dmt.tasks import opening
-from dmt.types import Normalization
+from dmt.types import PADDING, Normalization
 from dmt.use import onnx_files, predict, scoring
-from dmt.use.predict_masks import MULTIPLE
 from dmt.use.scoring import Shipped
 from dmt.version import VERSION
 
@@ -107,7 +106,7 @@ def describe(shipped: Shipped) -> dict[str, Any]:
     colors = "gray" if channels == 1 else "RGB"
     if spec.pixels:
         larger = "" if longest is None else f"; first make images smaller whose longer side is above {longest}"
-        size = f"native; pad right and below with 0 to multiples of {MULTIPLE}, crop the logits back{larger}"
+        size = f"native; pad right and below with 0 to multiples of {PADDING}, crop the logits back{larger}"
         takes, gives = f"(N, {channels}, H, W)", f"(N, {spec.classes}, H, W)"
     else:
         size = f"upright; the middle, cut to the shape of {height} × {width} (height × width) and resized, bilinear"

@@ -17,10 +17,9 @@ from dmt.data.images.batches import scale
 from dmt.data.pixels import palettes
 from dmt.errors import DataError
 from dmt.outputs import Kind
-from dmt.types import ProgressCallback
+from dmt.types import PADDING, ProgressCallback
 from dmt.use.scoring import Shipped
 
-MULTIPLE = 32  # sides are padded to it, as in training runs
 COLUMNS = ("value", "class", "red", "green", "blue")
 LEGEND = Kind("a legend of dmt predict", ",".join(COLUMNS).encode())
 
@@ -60,7 +59,7 @@ def label(shipped: Shipped, image: np.ndarray) -> np.ndarray:
         image = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
     device = next(shipped.net.parameters()).device
     planes = scale(torch.from_numpy(image.copy()).permute(2, 0, 1)[None].to(device))
-    padded: Tensor = F.pad(planes, (0, -width % MULTIPLE, 0, -height % MULTIPLE))
+    padded: Tensor = F.pad(planes, (0, -width % PADDING, 0, -height % PADDING))
     logits = shipped.net(padded)[:, :, :height, :width].float()
     if (height, width) != native:
         logits = F.interpolate(logits, native, mode="bilinear", align_corners=False)
