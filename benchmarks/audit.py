@@ -27,15 +27,14 @@ import dmt
 from dmt import config as configuration
 from dmt import files, presets
 from dmt.auditing import auditor, given_labels, label_next, pseudo_labels
-from dmt.auditing.given_labels import Conditions, CrossFit
-from dmt.auditing.juries import Jury
+from dmt.auditing.ensembles import Ensemble
+from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.config import Config
 from dmt.core import streams
-from dmt.data.images.audit import Audit
-from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.audits import Audit
+from dmt.data.images.audit import ImageAudit
 from dmt.data.sets import LabeledSet
-from dmt.fitting.runner import Conditions as RunConditions
-from dmt.fitting.runner import Runner
+from dmt.fitting.runner import Conditions, Runner
 from dmt.results.report import Report
 from dmt.results.tables import spread
 from dmt.runs import environment, progress, starting
@@ -104,12 +103,12 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
         environment.threads(environment.fitting_threads(task.shape)),
         execution.active(),
     ):
-        dockets = given_labels.train(task, recipe, Conditions(execution, Stop(None), watcher))
-    found = given_labels.examine(task, dockets).found
+        checks = given_labels.train(task, recipe, AuditContext(execution, Stop(None), watcher))
+    found = given_labels.examine(task, checks).found
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
-    for docket in dockets:
-        for view, said in docket.jury.look(docket.images):
-            probabilities[docket.places[view.positions]] = said.mean(0).cpu().numpy()
+    for check in checks:
+        for view, said in check.ensemble.predictions(check.images):
+            probabilities[check.places[view.positions]] = said.mean(0).cpu().numpy()
     ours = np.zeros(len(given), dtype=bool)
     ours[[each.position for each in found if each.suspicious]] = True
     right = probabilities.argmax(1) == np.where(wrong, -1, given)
@@ -160,11 +159,11 @@ def _found(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """One seed: precision and recall over the pseudo labels that were kept."""
-    jury, _ = _begun(config, settings, seed, options)
-    folder, task = Folder(_start(seed, options)), jury.task
-    dockets = pseudo_labels.dockets(jury, folder, auditor.chosen_job(folder.path, "dmt", seed))
-    found = pseudo_labels.examine(task, dockets).found
-    given = torch.cat([labels for docket in dockets for _, _, labels in docket.look()])
+    ensemble, _ = _begun(config, settings, seed, options)
+    folder, task = Folder(_start(seed, options)), ensemble.task
+    checks = pseudo_labels.checks(ensemble, folder, auditor.chosen_job(folder.path, "dmt", seed))
+    found = pseudo_labels.examine(task, checks).found
+    given = torch.cat([labels for check in checks for _, _, labels in check.predictions()])
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
     truth = _truth(opened.split(seed)[1], task.unlabeled.ids)
     wrong = ((given != truth) & (given >= 0)).numpy()
@@ -186,11 +185,11 @@ class Relabeled(Runner):
         for seed in seeds:
             task, audit = self._tasks[seed]
             assert isinstance(task, Classification)
-            assert isinstance(audit, Audit)
+            assert isinstance(audit, ImageAudit)
             self._tasks[seed] = grow(task, audit, self.more[seed])
 
 
-def grow(task: Classification, audit: Audit, positions: np.ndarray) -> tuple[Classification, Audit]:
+def grow(task: Classification, audit: ImageAudit, positions: np.ndarray) -> tuple[Classification, ImageAudit]:
     """The unlabeled images at these positions get their true labels."""
     every = _truth(audit, task.unlabeled.ids)
     chosen = torch.from_numpy(np.asarray(positions, dtype=np.int64))
@@ -202,12 +201,14 @@ def grow(task: Classification, audit: Audit, positions: np.ndarray) -> tuple[Cla
         torch.cat([task.labeled.images, new.images]),
         torch.cat([task.labeled.labels, every[chosen]]),
     )
-    return replace(task, labeled=labeled, unlabeled=task.unlabeled.take(rest)), Audit(every[rest], audit.everything)
+    return replace(task, labeled=labeled, unlabeled=task.unlabeled.take(rest)), ImageAudit(
+        every[rest], audit.everything
+    )
 
 
-def _truth(audit: Audit | PixelAudit, ids: Sequence[str]) -> torch.Tensor:
+def _truth(audit: Audit[Any], ids: Sequence[str]) -> torch.Tensor:
     """(N,) what these training images really are."""
-    assert isinstance(audit, Audit)
+    assert isinstance(audit, ImageAudit)
     known = dict(zip(audit.everything.ids, audit.everything.labels.tolist(), strict=True))
     return torch.tensor([known[each] for each in ids])
 
@@ -217,20 +218,22 @@ def _start(seed: int, options: argparse.Namespace) -> Path:
     return place
 
 
-def _begun(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> tuple[Jury, Report]:
+def _begun(
+    config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace
+) -> tuple[Ensemble, Report]:
     """Baseline and DMT with the labels there are, and the nets of DMT that an audit would ask."""
     place, where = _start(seed, options), {"data_folder": options.data, "device": options.device}
     begun = dmt.fit(options.preset, out=place, method=["baseline", "dmt"], seed=seed, settings=settings, **where)
     execution = environment.pick_execution(options.device)
     task = Finished(place, options.data, execution.device, print).task(seed)
-    return auditor.jury(Folder(place), auditor.chosen_job(place, "dmt", seed), task, config, execution), begun
+    return auditor.ensemble(Folder(place), auditor.chosen_job(place, "dmt", seed), task, config, execution), begun
 
 
 def grown(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """One seed: scores at the start, with suggested labels and with random ones."""
-    jury, begun = _begun(config, settings, seed, options)
-    suggested = np.array([each.position for each in label_next.choose(jury, MORE)])
-    drawn = streams.stream(seed, "random labels").permutation(len(jury.task.unlabeled))[:MORE]
+    ensemble, begun = _begun(config, settings, seed, options)
+    suggested = np.array([each.position for each in label_next.choose(ensemble, MORE)])
+    drawn = streams.stream(seed, "random labels").permutation(len(ensemble.task.unlabeled))[:MORE]
     result: dict[str, Any] = {"seed": seed, "start": _scores(begun)}
     for name, positions in (("suggested", suggested), ("random", drawn)):
         result[name] = _scores(_fit(config, _start(seed, options).with_name(name), seed, positions, options))
@@ -243,7 +246,7 @@ def _fit(config: Config, out: Path, seed: int, positions: np.ndarray, options: a
     execution = environment.pick_execution(options.device)
     folder, starts = Folder(out), starting.find({}, config, "random", None)
     with progress.default() as watcher:
-        runner = Relabeled(config, folder, starts, RunConditions(options.data, execution, 30.0, Stop(None), watcher))
+        runner = Relabeled(config, folder, starts, Conditions(options.data, execution, 30.0, Stop(None), watcher))
         runner.more = {seed: positions}
         runner.open([seed])
         head = {

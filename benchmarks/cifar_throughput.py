@@ -20,11 +20,11 @@ from pathlib import Path
 
 import torch
 
-from dmt import presets
+from dmt import presets, run_files
 from dmt.core.execution import Execution
-from dmt.data.images.augment import POLICIES
+from dmt.data.images import augment
 from dmt.data.images.datasets import DATASETS
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
@@ -35,8 +35,7 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.recording import Recorded
-from dmt.training.trainer import Student, Trainer
-from dmt.types import Target
+from dmt.training.trainer import Student, Trainer, Training
 
 CONFIG = presets.get("cifar10-4k").config
 DATA = DATASETS["cifar10"]
@@ -54,8 +53,8 @@ def random_task(labeled: int, unlabeled: int) -> Classification:
 
     few = LabeledSet(names(labeled), images(labeled), torch.randint(0, 10, (labeled,)))
     many = UnlabeledSet(names(unlabeled), images(unlabeled))
-    augment = POLICIES["paper"]
-    return Classification(DATA.classes, DATA.shape, DATA.normalization, augment, few, many, few, few)
+    policies = augment.views("paper")
+    return Classification(DATA.classes, DATA.shape, DATA.normalization, policies, few, many, few, few)
 
 
 def bare(execution: Execution, steps: int, *, peek: bool) -> float:
@@ -105,17 +104,18 @@ def stage_rate(method: str, execution: Execution, steps: int) -> tuple[float, fl
     kept = None
     if stage.labels is not None:
         count = len(task.unlabeled)
-        kept = torch.arange(count), Target(torch.randint(0, 10, (count,)), torch.rand(count))
-    batches = task.batches(task.labeled, kept, stage.schedule, 1, execution)
+        every = torch.ones(count, dtype=torch.bool)
+        kept = PseudoLabels(torch.randint(0, 10, (count,)), torch.rand(count), every)
+    batches = task.batches(task.labeled, kept, stage.batch_plan(seed=1), execution)
     net = build.build(SPEC, seed=0)
-    trainer = Trainer([net], stage.objective, stage.schedule, batches, steps, 1, execution)
+    trainer = Trainer({"A": net}, Training(stage.objective, stage.schedule, steps, seed=1), batches, execution)
     began, first = time.perf_counter(), [0.0]
 
     def tell(step: int) -> None:
         first[0] = first[0] or time.perf_counter() - began
 
     with tempfile.TemporaryDirectory() as folder:
-        journal = Journal(Path(folder) / "journal.jsonl")
+        journal = Journal(Path(folder) / run_files.JOURNAL)
         loop.fit(trainer, Checkpoint(Path(folder)), journal, loop.Pace(30.0, lambda: False, tell))
         rates = [line["images_per_s"] for line in journal.read() if line["kind"] == "interval"]
     return statistics.median(rates[max(1, len(rates) // 10) :] or rates), first[0]

@@ -1,4 +1,4 @@
-"""Does the dynamic weight help where pseudo labels are wrong? DMT against CL on digits with falsified labels.
+"""Does the dynamic weight help where pseudo labels are wrong? DMT against CL on digits with corrupted labels.
 
 A share of the *kept* pseudo labels of every round is replaced by another class; their confidence stays. CL and DMT
 share the Baseline, the starts and the order of batches, so that only the weighting differs.
@@ -21,7 +21,7 @@ from dmt.runs import environment
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--noise", type=float, default=0.3, help="share of kept labels to falsify")
+    parser.add_argument("--noise", type=float, default=0.3, help="share of kept labels to corrupt")
     parser.add_argument("--seeds", default="1-5")
     parser.add_argument("--out", type=Path, default=Path("runs/noise"))
     options = parser.parse_args()

@@ -23,13 +23,13 @@ import torch
 from benchmarks import process_memory
 from torch.nn import functional as F
 
-from dmt import presets
+from dmt import presets, run_files
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.data import ragged
 from dmt.data.pixels.windows import Window
 from dmt.data.ragged import Ragged
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.pseudo import labeler
@@ -41,7 +41,7 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.recording import Recorded
-from dmt.training.trainer import Student, Trainer
+from dmt.training.trainer import Student, Trainer, Training
 from dmt.types import Normalization
 
 CLASSES = 21
@@ -144,13 +144,15 @@ def stage_rate(setting: Setting, execution: Execution, steps: int) -> dict[str, 
     stage = catalogue.plan("dmt", recipe)["A5"]
     labels = random_planes(1000, setting.image, 0, CLASSES, torch.uint8)
     codes = random_planes(1000, setting.image, -32768, 32767, torch.int16)
-    batches = task.batches(task.labeled, (labels, codes), stage.schedule, 1, execution)
+    pseudo = PseudoLabels(labels, codes, torch.ones(1000, dtype=torch.bool))
+    batches = task.batches(task.labeled, pseudo, stage.batch_plan(seed=1), execution)
     net = build.build(task.net_spec(setting.net), seed=0)
     if execution.on_cuda:
         torch.cuda.reset_peak_memory_stats()
-    trainer = Trainer([net], stage.objective, schedule(stage.schedule), batches, steps, 1, execution)
+    training = Training(stage.objective, schedule(stage.schedule), steps, seed=1)
+    trainer = Trainer({"A": net}, training, batches, execution)
     with tempfile.TemporaryDirectory() as folder:
-        journal = Journal(Path(folder) / "journal.jsonl")
+        journal = Journal(Path(folder) / run_files.JOURNAL)
         loop.fit(trainer, Checkpoint(Path(folder)), journal, loop.Pace(600.0, lambda: False, lambda step: None))
         lines = [line for line in journal.read() if line["kind"] == "interval"]
     rates = [line["images_per_s"] for line in lines]
@@ -163,7 +165,7 @@ def stage_rate(setting: Setting, execution: Execution, steps: int) -> dict[str, 
 
 def schedule(real: Schedule) -> Schedule:
     """As real, but slow enough that random labels do no harm to the numbers."""
-    return replace(real, rate=1e-6)
+    return replace(real, descent=replace(real.descent, rate=1e-6))
 
 
 def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, float]:
@@ -177,7 +179,7 @@ def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, fl
     with tempfile.TemporaryDirectory() as folder, process_memory.Watched() as memory:
         began = time.perf_counter()
         ids, sizes = task.unlabeled.ids, task.unlabeled.images.sizes
-        writer = PixelWriter(Path(folder), ids, sizes, CLASSES, room=Path(folder, "room"))
+        writer = PixelWriter(Path(folder), ids, sizes, CLASSES, cache=Path(folder, "cache"))
         labeler.label_pixels(net, task, execution.device, writer)
         labeled = time.perf_counter() - began
         writer.select(0.6, device=execution.device)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import dmt
 from dmt.auditing import audit_files, audit_tables, auditor, label_studio, pseudo_labels, suspects
-from dmt.auditing.audit_files import Desk
+from dmt.auditing.audit_files import AuditOutput
 from dmt.auditing.suspects import Judged, Suspect
 from dmt.cli import app
 from dmt.core.execution import Execution
@@ -137,9 +137,9 @@ def test_a_pseudo_label_is_suspicious_where_the_nets_prefer_another_class(
     pseudo = of_images.findings.pseudo
     assert isinstance(pseudo, Judged)
     assert pseudo.suspicious
-    docket = pseudo.dockets[0]
-    said = torch.cat([probabilities.mean(0) for _, probabilities, _ in docket.look()])
-    given = torch.cat([labels for _, _, labels in docket.look()])
+    check = pseudo.checks[0]
+    said = torch.cat([probabilities.mean(0) for _, probabilities, _ in check.predictions()])
+    given = torch.cat([labels for _, _, labels in check.predictions()])
     wrong = (said.argmax(1) != given).nonzero().squeeze(1).tolist()
     assert {each.position for each in pseudo.found} == set(wrong)
     assert [each.score for each in pseudo.found] == sorted((each.score for each in pseudo.found), reverse=True)
@@ -170,13 +170,13 @@ def test_how_far_the_judges_can_be_believed_is_said(
     labels = of_images.findings.labels
     assert isinstance(labels, Judged)
     assert labels.agreement is not None
-    assert f"the nets that judge agree with {labels.agreement:.0%} of the labels" in of_images.told[0]
+    assert f"the nets that judge agree with {labels.agreement:.0%} of the labels" in of_images.lines[0]
     findings = replace(of_images.findings, labels=replace(labels, agreement=agreement))
-    (told, *_) = auditor.in_words(findings)
-    assert words in told
-    assert ("probably wrong" in told) == (agreement > suspects.POOR)
-    jury = labels.dockets[0].jury
-    audit_files.write(Desk(tmp_path, jury, "title", 3, None), findings)
+    (line, *_) = auditor.in_words(findings)
+    assert words in line
+    assert ("probably wrong" in line) == (agreement > suspects.POOR)
+    ensemble = labels.checks[0].ensemble
+    audit_files.write(AuditOutput(tmp_path, ensemble, "title", 3, None), findings)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert f"The nets that judge agree with {agreement:.0%} of the labels" in page
     assert ("Given labels that look wrong" in page) == (agreement < suspects.POOR)
@@ -185,9 +185,9 @@ def test_how_far_the_judges_can_be_believed_is_said(
 def test_pseudo_labels_that_were_not_kept_are_not_counted(of_images: auditor.Audited) -> None:
     pseudo = of_images.findings.pseudo
     assert isinstance(pseudo, Judged)
-    (docket,) = pseudo.dockets
-    few = replace(docket, labels=lambda view, places: docket.labels(view, places).where(places < 50, IGNORE))
-    judged = pseudo_labels.examine(docket.jury.task, [few])
+    (check,) = pseudo.checks
+    few = replace(check, labels=lambda view, places: check.labels(view, places).where(places < 50, IGNORE))
+    judged = pseudo_labels.examine(check.ensemble.task, [few])
     assert judged.of == 50
     assert judged.found == [each for each in pseudo.found if each.position < 50]
     assert judged.share == pytest.approx(len(judged.found) / 50)
@@ -198,15 +198,15 @@ def test_the_nets_that_are_kept_judge(digits: Path) -> None:
     case = Finished(digits, None, CPU, print)
 
     def names(best: str) -> tuple[tuple[str, ...], list[str]]:
-        """The nets of the jury and of the pseudo labels, if validation likes this round best."""
+        """The nets of the ensemble and of the pseudo labels, if validation likes this round best."""
         stages = tuple(
             replace(stage, outcome=(stage.outcome or {}) | {"scores": {"validation": {"raw": score}}})
             for stage in job.stages
             for score in [{"accuracy": 90.0 if stage.name == best else 50.0, "fine_grained": 1.0}]
         )
         liked = replace(job, stages=stages)
-        nets = auditor.jury(Folder(digits), liked, case.task(job.seed), case.config, Execution(CPU))
-        return nets.names, [each.source for each in pseudo_labels.dockets(nets, Folder(digits), liked)]
+        nets = auditor.ensemble(Folder(digits), liked, case.task(job.seed), case.config, Execution(CPU))
+        return nets.names, [each.source for each in pseudo_labels.checks(nets, Folder(digits), liked)]
 
     assert names("A2") == (("A1", "A2"), ["A2"])
     assert names("A1") == (("A0", "A1"), ["A1"])
@@ -241,7 +241,7 @@ def test_another_method_or_seed_has_a_folder_of_its_own(digits: Path, tmp_path: 
 def test_masks_have_maps_and_strokes(of_pixels: auditor.Audited) -> None:
     place, findings = of_pixels.folder, of_pixels.findings
     assert isinstance(findings.pseudo, Judged)
-    assert {docket.source for docket in findings.pseudo.dockets} == {"A2", "B2"}
+    assert {check.source for check in findings.pseudo.checks} == {"A2", "B2"}
     assert len(rows(place / "labels.csv")) == 10
     positions = [each.position for each in findings.pseudo.found]
     assert len(positions) == len(set(positions))
@@ -284,7 +284,7 @@ def test_a_baseline_has_no_pseudo_labels_but_is_audited(digits: Path, tmp_path: 
 def test_too_few_labels_for_the_folds_leave_the_rest_of_the_audit(own: Path, tmp_path: Path) -> None:
     done = audited(own, tmp_path, folds=50)
     assert isinstance(done.findings.labels, str)
-    assert "--folds" in done.told[0]
+    assert "--folds" in done.lines[0]
     assert len(done.findings.candidates()) == 3
 
 

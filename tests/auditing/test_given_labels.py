@@ -10,7 +10,7 @@ from tests.conftest import TINY, TINY_PIXELS
 from dmt import config as configuration
 from dmt import presets
 from dmt.auditing import given_labels, suspects
-from dmt.auditing.given_labels import Conditions, CrossFit
+from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.pixels.segment_sets import SegmentSet
@@ -35,8 +35,8 @@ def recipe(config: Config, work: Path, folds: int = 2) -> CrossFit:
     return CrossFit(config, starting.find({}, config, "random", None), seed=1, folds=folds, work=work)
 
 
-def conditions(stop: Stop | None = None) -> Conditions:
-    return Conditions(Execution(CPU), stop or Stop(None), Silent())
+def context(stop: Stop | None = None) -> AuditContext:
+    return AuditContext(Execution(CPU), stop or Stop(None), Silent())
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_no_net_judges_a_label_that_it_learned_from(digits: tuple[Task, Config],
 def test_both_nets_of_a_pair_judge(few_scenes: SegmentSet, tmp_path: Path) -> None:
     task, config = opened("scenes", **TINY_PIXELS)
     every = given_labels.judges(task, recipe(config, tmp_path))
-    assert [judge.stage.line for judge in every] == ["A", "B", "A", "B"]
+    assert [judge.stage.lines for judge in every] == [("A",), ("B",)] * 2
     assert len({judge.seed for judge in every}) == 4
 
 
@@ -82,11 +82,11 @@ def test_flipped_labels_come_first_and_a_stopped_audit_goes_on(digits: tuple[Tas
     task = replace(task, labeled=LabeledSet(task.labeled.ids, task.labeled.images, labels))
     how = recipe(config, tmp_path)
     with pytest.raises(Stopped):
-        given_labels.train(task, how, conditions(Stop(0.0)))
-    dockets = given_labels.train(task, how, conditions())
+        given_labels.train(task, how, context(Stop(0.0)))
+    checks = given_labels.train(task, how, context())
     nets = sorted(tmp_path.iterdir())
     written = [each.stat().st_mtime_ns for each in nets]
-    judged = given_labels.examine(task, dockets)
+    judged = given_labels.examine(task, checks)
     found = judged.found
     assert len(found) == judged.of == 200
     assert judged.bars.shape == (10,)
@@ -101,7 +101,7 @@ def test_flipped_labels_come_first_and_a_stopped_audit_goes_on(digits: tuple[Tas
     assert other - own == pytest.approx(hit.score, abs=1e-5)
     suspicious = [each.suspicious for each in found]
     assert suspicious == sorted(suspicious, reverse=True)
-    assert given_labels.examine(task, given_labels.train(task, how, conditions())).found == found
+    assert given_labels.examine(task, given_labels.train(task, how, context())).found == found
     assert [each.stat().st_mtime_ns for each in sorted(tmp_path.iterdir())] == written  # nothing was trained again
 
 
@@ -109,10 +109,10 @@ def test_nets_of_other_labels_are_not_taken(digits: tuple[Task, Config], tmp_pat
     task, config = digits
     assert isinstance(task, Classification)
     how = recipe(replace(config, recipe=replace(config.recipe, epochs=1)), tmp_path)
-    given_labels.train(task, how, conditions())
+    given_labels.train(task, how, context())
     labels = task.labeled.labels.flip(0)
     other = replace(task, labeled=LabeledSet(task.labeled.ids, task.labeled.images, labels))
-    given_labels.train(other, how, conditions())
+    given_labels.train(other, how, context())
     assert len(list(tmp_path.iterdir())) == 8
 
 
@@ -123,7 +123,7 @@ def test_a_class_with_one_label_is_not_judged(digits: tuple[Task, Config], tmp_p
     kept = torch.cat([(labels < 3).nonzero().squeeze(1), (labels == 9).nonzero()[0]])  # one image of the last class
     few = replace(task, labeled=task.labeled.take(kept))
     how = recipe(replace(config, recipe=replace(config.recipe, epochs=1)), tmp_path)
-    judged = given_labels.examine(few, given_labels.train(few, how, conditions()))
+    judged = given_labels.examine(few, given_labels.train(few, how, context()))
     alone = next(each for each in judged.found if each.position == 60)
     assert not alone.suspicious
     assert alone.score == 0.0
@@ -133,8 +133,8 @@ def test_a_class_with_one_label_is_not_judged(digits: tuple[Task, Config], tmp_p
 
 def test_masks_are_judged_pixel_by_pixel(few_scenes: SegmentSet, tmp_path: Path) -> None:
     task, config = opened("scenes", **TINY_PIXELS | {"epochs": 8})
-    dockets = given_labels.train(task, recipe(config, tmp_path), conditions())
-    judged = given_labels.examine(task, dockets)
+    checks = given_labels.train(task, recipe(config, tmp_path), context())
+    judged = given_labels.examine(task, checks)
     assert sorted(each.position for each in judged.found) == list(range(10))
     for each in judged.found:
         assert 0 <= each.share <= 1

@@ -8,9 +8,9 @@ import pytest
 from tests.browser.conftest import HOSTILE, Seen
 
 from dmt.auditing import gallery
-from dmt.auditing.gallery import Names, Wall
+from dmt.auditing.gallery import Names, PictureList
 from dmt.auditing.label_next import Candidate
-from dmt.auditing.plates import Plate
+from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Suspect
 
 Opener = Callable[..., Seen]
@@ -23,11 +23,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chance = np.random.default_rng(0)
     names = Names(HOSTILE, ((0, 0, 0), (200, 0, 0), (0, 0, 200)))
 
-    def plate(given: bool) -> Plate:
+    def pictures(given: bool) -> MaskPictures:
         smooth = np.kron(chance.random((8, 10)), np.ones((40, 40)))
         labels = (smooth * 3).astype(np.uint8)
         image = np.stack([smooth * 200] * 3, 2) + chance.random((320, 400, 3)) * 55
-        return Plate(image.astype(np.uint8), labels, smooth.astype(np.float32), labels[::-1] if given else None)
+        return MaskPictures(image.astype(np.uint8), labels, smooth.astype(np.float32), labels[::-1] if given else None)
 
     suspects = [
         Suspect(at, f"{HOSTILE[at % 3]}{at}.png", at % 3, (at + 1) % 3, True, 0.5, 0.25, ((0.1, 0.9), (0.2, 0.7)), "A2")
@@ -37,15 +37,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Candidate(at, f"{HOSTILE[at % 3]}{at}.png", at % 3, 0.9, 0.3, ((0, 0.5), (1, 0.6)), 0.5) for at in range(COUNT)
     ]
     nets = (HOSTILE[1], "B2")
-    masks = Wall(lambda at: np.zeros((8, 8), np.uint8), {at: plate(given=True) for at in range(COUNT)}, nets)
-    doubts = Wall(masks.look, {at: plate(given=False) for at in range(COUNT)}, nets)
+    masks = PictureList(lambda at: np.zeros((8, 8), np.uint8), {at: pictures(given=True) for at in range(COUNT)}, nets)
+    doubts = PictureList(masks.image_at, {at: pictures(given=False) for at in range(COUNT)}, nets)
     plain = Names(HOSTILE, ())
     page = gallery.page(
         HOSTILE[0],
         HOSTILE[1],
         gallery.suspects("masks", HOSTILE[2], suspects, masks, names),
         gallery.candidates("to label", HOSTILE[0], candidates, doubts, names),
-        gallery.suspects("images", "", suspects, Wall(masks.look, {}, nets), plain),
+        gallery.suspects("images", "", suspects, PictureList(masks.image_at, {}, nets), plain),
         gallery.missing(HOSTILE[1], HOSTILE[0]),
     )
     path = tmp_path_factory.mktemp("gallery") / "index.html"

@@ -53,28 +53,28 @@ def test_a_label_is_suspicious_where_a_sure_class_beats_it() -> None:
     given = torch.tensor([0, 0, 0, 0, 1, 1, 1])
     said = [0, 0, 1, 1, 1, 1, 1]
     probabilities = sure_of(said, [0.9, 0.9, 0.95, 0.5, 0.8, 0.8, 0.8])
-    verdict = confident.judge(probabilities, given, torch.tensor([0.9, 0.8, 0.9]))
+    judgment = confident.judge(probabilities, given, torch.tensor([0.9, 0.8, 0.9]))
     # the third is surely a 1; the fourth may be a 1 too, but leads by 0.25 only
-    assert verdict.suspicious.tolist() == [False, False, True, False, False, False, False]
-    assert verdict.suggested[2:4].tolist() == [1, 1]
-    assert verdict.margin[2].item() == pytest.approx(0.95 - 0.025)
-    assert (verdict.suggested != given).all()
+    assert judgment.suspicious.tolist() == [False, False, True, False, False, False, False]
+    assert judgment.suggested[2:4].tolist() == [1, 1]
+    assert judgment.margin[2].item() == pytest.approx(0.95 - 0.025)
+    assert (judgment.suggested != given).all()
 
 
 def test_a_class_that_leads_enough_goes_before_a_likelier_one_that_does_not() -> None:
     probabilities = torch.tensor([[0.1, 0.5, 0.4]])
-    verdict = confident.judge(probabilities, torch.tensor([0]), torch.tensor([0.9, 0.9, 0.3]))  # leads of 0.6 and 0.2
-    assert verdict.suggested.tolist() == [2]
-    assert verdict.suspicious.tolist() == [True]
+    judgment = confident.judge(probabilities, torch.tensor([0]), torch.tensor([0.9, 0.9, 0.3]))  # leads of 0.6 and 0.2
+    assert judgment.suggested.tolist() == [2]
+    assert judgment.suspicious.tolist() == [True]
 
 
 def test_sites_without_label_and_classes_that_no_net_saw_are_not_judged() -> None:
     probabilities = sure_of([1, 1, 1], [0.99, 0.99, 0.99])
     given = torch.tensor([IGNORE, 0, 2])
     known = torch.tensor([True, True, False])
-    verdict = confident.judge(probabilities, given, torch.full((3,), 0.5), known)
-    assert verdict.suspicious.tolist() == [False, True, False]
-    assert verdict.margin[[0, 2]].tolist() == [0.0, 0.0]
+    judgment = confident.judge(probabilities, given, torch.full((3,), 0.5), known)
+    assert judgment.suspicious.tolist() == [False, True, False]
+    assert judgment.margin[[0, 2]].tolist() == [0.0, 0.0]
 
 
 def test_pixels_are_judged_as_images_are() -> None:
@@ -96,11 +96,11 @@ def test_flipped_labels_are_found() -> None:
     given[:50] = (truth[:50] + torch.randint(1, 5, (50,), generator=chance)) % 5
     logits = torch.randn(500, 5, generator=chance) + 4 * torch.nn.functional.one_hot(truth, 5)
     probabilities = logits.softmax(1)
-    verdict = confident.judge(probabilities, given, bars(probabilities, given, 5))
-    hits = int(verdict.suspicious[:50].sum())
+    judgment = confident.judge(probabilities, given, bars(probabilities, given, 5))
+    hits = int(judgment.suspicious[:50].sum())
     assert hits > 30
-    assert hits / int(verdict.suspicious.sum()) > 0.9
-    assert verdict.margin[:50].mean() > verdict.margin[50:].mean()
+    assert hits / int(judgment.suspicious.sum()) > 0.9
+    assert judgment.margin[:50].mean() > judgment.margin[50:].mean()
 
 
 def test_a_summary_names_the_confusion_that_prevails() -> None:
@@ -110,8 +110,8 @@ def test_a_summary_names_the_confusion_that_prevails() -> None:
     probabilities[:, 0] = 1.0
     probabilities[0, :, 1] = torch.tensor([[0.1, 0.0, 0.0], [0.2, 0.0, 0.0], [0.7, 1.0, 1.0]])  # class 2, thrice
     probabilities[0, :, 0, 1] = torch.tensor([0.0, 1.0, 0.0])  # class 1, once
-    verdict = confident.judge(probabilities, given, torch.full((3,), 0.5))
-    summary = confident.summarize(verdict, given, 3)
+    judgment = confident.judge(probabilities, given, torch.full((3,), 0.5))
+    summary = confident.summarize(judgment, given, 3)
     assert (summary.given.tolist(), summary.suggested.tolist()) == ([0, IGNORE], [2, IGNORE])
     assert summary.share.tolist() == pytest.approx([4 / 5, 0.0])
     assert summary.score.tolist() == pytest.approx([(0.6 + 1 + 1 + 1) / 5, 0.0])
@@ -120,8 +120,8 @@ def test_a_summary_names_the_confusion_that_prevails() -> None:
 
 def test_of_one_label_a_summary_says_the_same_again() -> None:
     given = torch.tensor([0, 1])
-    verdict = confident.judge(sure_of([1, 1], [0.9, 0.9]), given, torch.full((3,), 0.5))
-    summary = confident.summarize(verdict, given, 3)
+    judgment = confident.judge(sure_of([1, 1], [0.9, 0.9]), given, torch.full((3,), 0.5))
+    summary = confident.summarize(judgment, given, 3)
     assert summary.share.tolist() == [1.0, 0.0]
-    assert torch.equal(summary.score, verdict.margin)
+    assert torch.equal(summary.score, judgment.margin)
     assert torch.equal(summary.given, given)

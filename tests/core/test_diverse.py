@@ -9,8 +9,8 @@ from dmt.core.diverse import Pool
 def pool(worth: list[float], features: list[list[float]], **changes: np.ndarray) -> Pool:
     count = len(worth)
     chance = np.random.default_rng(0)
-    looks = changes.get("looks", chance.random((count, 12)))
-    return Pool(np.array(worth), np.array(features), looks, changes.get("kinds", np.zeros(count, dtype=np.int64)))
+    thumbnails = changes.get("thumbnails", chance.random((count, 12)))
+    return Pool(np.array(worth), np.array(features), thumbnails, changes.get("kinds", np.zeros(count, dtype=np.int64)))
 
 
 def test_the_worthiest_comes_first_then_what_is_far_from_it() -> None:
@@ -32,9 +32,9 @@ def test_copies_are_never_chosen_even_if_the_list_stays_short() -> None:
     chance = np.random.default_rng(1)
     originals = chance.random((4, 48))
     noise = chance.normal(0, 1 / 255, (10, 4, 48))  # as compression leaves it
-    looks = np.concatenate([originals, *(originals + each for each in noise)])
+    thumbnails = np.concatenate([originals, *(originals + each for each in noise)])
     features = np.tile(chance.random((4, 3)), (11, 1))
-    found = diverse.choose(pool([1.0] * 44, features.tolist(), looks=looks), 20, most=20)
+    found = diverse.choose(pool([1.0] * 44, features.tolist(), thumbnails=thumbnails), 20, most=20)
     assert sorted(each % 4 for each in found) == [0, 1, 2, 3]
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dmt.core import evidence
-from dmt.core.evidence import Evidence, Witness
+from dmt.core.evidence import Evidence, EvidenceCollector
 from dmt.core.metrics import Confusion
 from dmt.types import IGNORE
 
@@ -13,11 +13,11 @@ CLASSES = 4
 
 
 def seen(logits: torch.Tensor, truth: torch.Tensor, step: int) -> Evidence:
-    witness = Witness(len(truth), CLASSES, truth.dim() > 1)
+    collector = EvidenceCollector(len(truth), CLASSES, truth.dim() > 1)
     order = torch.randperm(len(truth), generator=torch.Generator().manual_seed(1))
     for positions in torch.split(order, step):
-        witness.see(positions, logits[positions], truth[positions])
-    return witness.evidence()
+        collector.add(positions, logits[positions], truth[positions])
+    return collector.evidence()
 
 
 @pytest.mark.parametrize("shape", [(50,), (9, 6, 5)])
@@ -70,8 +70,8 @@ def test_other_images_are_refused() -> None:
 
 
 def test_no_truth_at_all_is_no_score() -> None:
-    nothing = Witness(2, CLASSES, True)
-    nothing.see(torch.arange(2), torch.randn(2, CLASSES, 3, 3), torch.full((2, 3, 3), IGNORE))
+    nothing = EvidenceCollector(2, CLASSES, True)
+    nothing.add(torch.arange(2), torch.randn(2, CLASSES, 3, 3), torch.full((2, 3, 3), IGNORE))
     assert np.isnan(nothing.evidence().score())
     assert np.isnan(nothing.evidence().fine_grained())
 

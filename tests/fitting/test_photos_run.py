@@ -234,7 +234,7 @@ def test_two_different_nets_for_a_pair(task: str, second: str, folders: dict[str
     report, _ = fit(task, folders[task], tmp_path / "run", settings={"shape": "pair", "net_b": second})
     assert report.jobs[1].results == ("A1", "B1")
     stages = {path.name[:2]: path for path in (tmp_path / "run/stages").iterdir()}
-    nets = {name: sum(file.stat().st_size for file in stages[name].glob("step-*/net.safetensors")) for name in stages}
+    nets = {name: sum(file.stat().st_size for file in stages[name].glob("step-*/*-raw.safetensors")) for name in stages}
     assert nets["B1"] > 1.5 * nets["A1"]
     scoring.shipped_net(tmp_path / "run", "dmt", None, CPU)
 
@@ -260,7 +260,7 @@ def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, m
     config = choosing.choose(folders["images"], CPU).preset.config
     kinds = {type(stage.objective).__name__ for stage in catalogue.plan("dmt", config.recipe).stages}
     slow = planning.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)  # slower than the truth: the clock must not end the test
-    monkeypatch.setattr(planning, "rehearse", lambda config, album, execution: slow)
+    monkeypatch.setattr(planning, "rehearse", lambda config, contents, execution: slow)
     wish = {"epochs": 40, "epochs_round": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish)
     assert "to fit 30 s the run gives up epochs=" in notes

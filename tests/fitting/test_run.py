@@ -23,7 +23,7 @@ from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.methods import catalogue
 from dmt.models import build
-from dmt.pseudo.image_store import Store
+from dmt.pseudo.image_store import ImageStore
 from dmt.results.report import Report
 from dmt.runs import stopping
 from dmt.runs.folder import Folder
@@ -291,7 +291,7 @@ def test_unlabeled_images_move_every_method(
     assert changed.jobs[0].stages[-1].place != report.jobs[0].stages[-1].place
     places = [each.jobs[0].stages[-1].place for each in (report, changed)]
     last = [
-        next((tmp_path / run / "stages" / place).glob("step-*/net.safetensors"))
+        next((tmp_path / run / "stages" / place).glob("step-*/*-raw.safetensors"))
         for run, place in zip("ab", places, strict=True)
     ]
     first, second = (files.read_tensors(path)["body.head.weight"] for path in last)
@@ -306,7 +306,7 @@ def test_pair_runs_two_lines_on_two_shares(tiny: dict[str, object], tmp_path: Pa
     accuracies = [stage.score("test", "raw") for stage in job.stages[-2:]]
     assert job.test_score("raw") == pytest.approx(sum(filter(None, accuracies)) / 2)
     biases = [
-        files.read_tensors(next(tmp_path.glob(f"stages/{name}-*/step-*/net.safetensors")))["body.head.bias"]
+        files.read_tensors(next(tmp_path.glob(f"stages/{name}-*/step-*/*-raw.safetensors")))["body.head.bias"]
         for name in ("A0", "B0")
     ]
     assert not torch.allclose(biases[0], biases[1])
@@ -331,7 +331,7 @@ def test_each_round_is_labeled_by_its_teacher(
         net = build.build(task.net_spec("resnet8-4"), seed=0)
         net.load_state_dict(saved(tmp_path, teacher, copy))
         expected = inference.label(net, task, task.unlabeled, torch.device("cpu"))
-        store = Store.load(next(tmp_path.glob(f"stages/{student}-*")))
+        store = ImageStore.load(next(tmp_path.glob(f"stages/{student}-*")))
         assert torch.equal(store.target.labels, expected.labels)
         assert torch.equal(store.target.confidence, expected.confidence)
         assert int(store.selected.sum()) == (549 if student.endswith("1") else 1097)
@@ -451,7 +451,7 @@ def test_divergence_stops_the_run_with_one_line(tiny: dict[str, object], tmp_pat
 @pytest.mark.parametrize(
     ("settings", "least"),
     [({"labels": 20}, 3), ({"pseudo_noise": 0.2}, 5)],
-    ids=["mistakes of its own", "every fifth label falsified"],
+    ids=["mistakes of its own", "every fifth label corrupted"],
 )
 def test_dynamic_weights_tell_right_from_wrong_in_every_round(
     settings: dict[str, object], least: int, tmp_path: Path

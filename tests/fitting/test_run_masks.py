@@ -17,11 +17,11 @@ from dmt import files
 from dmt.data import ragged
 from dmt.data.pixels import segment_sets
 from dmt.data.pixels.segment_sets import Notify, Parts, SegmentSet
-from dmt.data.ragged import Tell
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
+from dmt.types import NetName, ProgressCallback
 from dmt.use import scoring
 
 CPU = torch.device("cpu")
@@ -31,7 +31,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, known: SegmentSet, train: LabeledS
     """From here on the scenes have other training images or masks."""
     _, test = known.read(Path(), print, lambda done, of: None)
 
-    def read(folder: Path, notify: Notify, tell: Tell) -> Parts:
+    def read(folder: Path, notify: Notify, tell: ProgressCallback) -> Parts:
         return train, test
 
     monkeypatch.setitem(segment_sets.SEGMENT_SETS, "scenes", dataclasses.replace(known, read=read))
@@ -67,7 +67,7 @@ def test_unlabeled_images_move_the_net(
     method: str, tiny_pixels: dict[str, object], tmp_path: Path, few_scenes: SegmentSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other unlabeled images, same labels: another net; and the first stage stays the same."""
-    settings = tiny_pixels | {"fractions": "0.5", "threshold": 0.2}
+    settings = tiny_pixels | {"fractions": "0.5", "online.threshold": 0.2}
     first = fit(tmp_path / "a", settings, method)
     hidden = set(files.read_json(tmp_path / "a" / "splits" / "seed-1.json")["unlabeled"])
     train, _ = few_scenes.read(Path(), print, lambda done, of: None)
@@ -92,7 +92,7 @@ def test_images_without_any_label_train_without_nan(
     replaced(monkeypatch, few_scenes, with_masks(few_scenes, dict.fromkeys(void, 255)))
     report = fit(tmp_path, settings, ["baseline", "dmt", "online"])
     assert all(job.finished for job in report.jobs)
-    for parameters in tmp_path.glob("stages/*/step-*/net.safetensors"):
+    for parameters in tmp_path.glob("stages/*/step-*/*-raw.safetensors"):
         tensors = files.read_tensors(parameters).values()
         assert all(bool(torch.isfinite(each).all()) for each in tensors if each.is_floating_point())
     stage = report.jobs[1].stages[-1]
@@ -144,7 +144,7 @@ def test_absent_classes_are_named(tiny_pixels: dict[str, object], tmp_path: Path
     fit(tmp_path, tiny_pixels | {"validation": 1}, "baseline")
     finished = scoring.Finished(tmp_path, Path(), CPU, print)
     (job,) = finished.jobs(None, None)
-    score = finished.score(job, "validation")["A0", "raw"]
+    score = finished.score(job, "validation")[NetName("A0", "A", "raw")]
     assert score.absent
     assert score.iou is not None
     assert [label for label, value in enumerate(score.iou) if math.isnan(value)] == score.absent
@@ -154,7 +154,7 @@ def test_absent_classes_are_named(tiny_pixels: dict[str, object], tmp_path: Path
     assert "pixel accuracy" in text
 
 
-def test_falsified_labels_are_a_share_of_the_kept(tiny_pixels: dict[str, object], tmp_path: Path) -> None:
+def test_corrupted_labels_are_a_share_of_the_kept(tiny_pixels: dict[str, object], tmp_path: Path) -> None:
     settings = tiny_pixels | {"fractions": "0.5", "pseudo_noise": 0.3, "shape": "chain", "share": "none"}
     fit(tmp_path / "noisy", settings, "cbst")
     fit(tmp_path / "clean", settings | {"pseudo_noise": 0.0}, "cbst")

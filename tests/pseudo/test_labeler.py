@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
 from dmt.pseudo import labeler
-from dmt.pseudo.image_store import Store
+from dmt.pseudo.image_store import ImageStore
 from dmt.tasks import classification
 from dmt.tasks.classification import Classification
 from dmt.training import inference
@@ -29,7 +29,7 @@ def task() -> Classification:
     return classification.split_up(options, DATASETS["digits"].read(Path("nowhere"), print), seed=1)[0]
 
 
-def label(task: Classification, fraction: float = 0.4, per_class: bool = False, noise: float = 0.0) -> Store:
+def label(task: Classification, fraction: float = 0.4, per_class: bool = False, noise: float = 0.0) -> ImageStore:
     wish = labeler.Wish(fraction, per_class, noise, seed=1, provenance={"by": "A0"})
     return labeler.label(Brightness().train(), task, CPU, wish)
 
@@ -39,9 +39,9 @@ def test_keeps_the_most_confident_of_all(task: Classification) -> None:
     expected = Brightness().eval()(task.unlabeled.images / 255).softmax(1).max(1)
     assert torch.equal(store.target.labels, expected.indices)
     torch.testing.assert_close(store.target.confidence, expected.values)
-    positions, kept = store.taken()
-    assert len(positions) == 439  # floor(0.4 · 1097 + 0.5)
-    assert kept.confidence.min() >= store.target.confidence[~store.selected].max()
+    kept = store.target.confidence[store.selected]
+    assert len(kept) == 439  # floor(0.4 · 1097 + 0.5)
+    assert kept.min() >= store.target.confidence[~store.selected].max()
     coverage = store.coverage(10)
     assert sum(coverage["predicted"]) == 1097
     assert sum(coverage["kept"]) == 439
@@ -53,7 +53,7 @@ def test_per_class_covers_every_predicted_class(task: Classification) -> None:
         assert kept == int(0.4 * predicted + 0.5)
 
 
-def test_noise_falsifies_exactly_its_share_of_the_kept(task: Classification) -> None:
+def test_noise_corrupts_exactly_its_share_of_the_kept(task: Classification) -> None:
     clean, noisy = label(task), label(task, noise=0.3)
     changed = clean.target.labels != noisy.target.labels
     assert int(changed.sum()) == 132  # floor(0.3 · 439 + 0.5), and every one is another class
@@ -63,9 +63,9 @@ def test_noise_falsifies_exactly_its_share_of_the_kept(task: Classification) -> 
 
 def test_store_comes_back_bit_for_bit(task: Classification, tmp_path: Path) -> None:
     store = label(task)
-    assert not Store.exists(tmp_path)
+    assert not ImageStore.exists(tmp_path)
     store.save(tmp_path)
-    again = Store.load(tmp_path)
+    again = ImageStore.load(tmp_path)
     assert torch.equal(again.target.labels, store.target.labels)
     assert torch.equal(again.target.confidence, store.target.confidence)
     assert torch.equal(again.selected, store.selected)

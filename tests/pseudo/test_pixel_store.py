@@ -81,14 +81,14 @@ def test_large_planes_lie_in_a_file_that_is_gone_with_them(tmp_path: Path, monke
 
     monkeypatch.setattr(buffers, "MEMORY", 0)
     monkeypatch.setattr(np, "memmap", memmap)
-    writer = PixelWriter(tmp_path / "stage", IDS, SIZES, CLASSES, room=tmp_path / "room")
+    writer = PixelWriter(tmp_path / "stage", IDS, SIZES, CLASSES, cache=tmp_path / "cache")
     for position, each in enumerate(planes):
         take(writer, position, *each)
     writer.select(0.5)
     writer.write({})
-    read_again = PixelStore.load(tmp_path / "stage").planes(SIZES, room=tmp_path / "room")
+    read_again = PixelStore.load(tmp_path / "stage").planes(SIZES, cache=tmp_path / "cache")
     assert len(mapped) == 4
-    assert not list((tmp_path / "room").iterdir())  # which was made for the files
+    assert not list((tmp_path / "cache").iterdir())  # which was made for the files
     for made, again, read in zip(writer.planes, read_again, expected, strict=True):
         assert torch.equal(made.pixels, read.pixels)
         assert torch.equal(again.pixels, read.pixels)
@@ -105,10 +105,10 @@ def test_planes_go_with_their_writer(tmp_path: Path) -> None:
         gc.enable()
 
 
-def test_writing_can_be_given_up(tmp_path: Path) -> None:
+def test_writing_can_be_canceled(tmp_path: Path) -> None:
     writer = taken(tmp_path, predictions())
     writer.select(0.5)
-    writer.write({}, given_up=iter([False, False, True]).__next__)
+    writer.write({}, canceled=iter([False, False, True]).__next__)
     assert not PixelStore.exists(tmp_path)
     assert len(list((tmp_path / "pseudo-unfinished").iterdir())) == 4
 
@@ -249,7 +249,7 @@ def test_wrong_predictions_are_refused(tmp_path: Path) -> None:
         writer.select(1.0)
 
 
-def test_noise_falsifies_about_its_share_of_the_kept(tmp_path: Path) -> None:
+def test_noise_corrupts_about_its_share_of_the_kept(tmp_path: Path) -> None:
     planes = predictions([(60, 50)] * 4)
     clean, noisy, again, other = (
         flat([store.read(position) for position in range(4)])[0]

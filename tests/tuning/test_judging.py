@@ -21,7 +21,7 @@ def said(right: np.ndarray, sure: float = 0.9) -> Evidence:
 
 
 def words(verdict: Verdict, images: int = 200) -> str:
-    """What is told of the default, γ = 4, and of γ = 1."""
+    """What is said of the default, γ = 4, and of γ = 1."""
     trials = tuple(
         Trial(name, {"gamma": gamma}, Path(name), 0.0) for name, gamma in (("default", 4.0), ("gamma=1", 1.0))
     )

@@ -15,9 +15,9 @@ from tests.data.pixels import segment_layout
 
 from dmt.cli import app
 from dmt.data.folders import photo_files
+from dmt.data.pixels import palettes
 from dmt.data.pixels.segment_sets import SegmentSet
-from dmt.errors import ConfigError, DataError
-from dmt.fitting import samples
+from dmt.errors import ConfigError, DataError, RunError
 from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
@@ -152,11 +152,11 @@ def test_the_shipped_net_is_that_of_its_line(few_scenes: SegmentSet, dmt: Comman
 
 
 def test_the_palette_has_room_for_every_number() -> None:
-    flat = samples.colors(((1, 2, 3), (4, 5, 6)))
+    flat = palettes.flat(((1, 2, 3), (4, 5, 6)))
     assert len(flat) == 768
     assert flat[:9] == [1, 2, 3, 4, 5, 6, 0, 0, 0]
     assert flat[-3:] == [224, 224, 224]
-    image = samples.indexed(np.array([[0, 1, 255]], np.uint8), ((1, 2, 3), (4, 5, 6)))
+    image = palettes.indexed(np.array([[0, 1, 255]], np.uint8), ((1, 2, 3), (4, 5, 6)))
     assert np.asarray(image).tolist() == [[0, 1, 255]]
     assert np.asarray(image.convert("RGB"))[0].tolist() == [[1, 2, 3], [4, 5, 6], [224, 224, 224]]
 
@@ -167,6 +167,15 @@ def test_a_file_in_the_place_of_the_folder_stays(run: Path, photos: Path, tmp_pa
     with pytest.raises(DataError, match="is a file; give a folder"):
         predict_masks.write(shipped, [photos / "a.png"], tmp_path / "pred", lambda done, of: None)
     assert (tmp_path / "pred").read_text() == "precious"
+
+
+def test_another_table_in_the_place_of_the_legend_stays(run: Path, photos: Path, tmp_path: Path) -> None:
+    shipped: Shipped = scoring.shipped_net(run, None, None, CPU)
+    (tmp_path / "classes.csv").write_text("precious")
+    with pytest.raises(RunError, match=r"classes\.csv is there already and is not a legend of dmt predict"):
+        predict_masks.write(shipped, [photos / "a.png"], tmp_path, lambda done, of: None)
+    assert (tmp_path / "classes.csv").read_text() == "precious"
+    assert not (tmp_path / "masks").exists()
 
 
 def test_splits_are_the_published_ones(dmt: Command, tmp_path: Path) -> None:

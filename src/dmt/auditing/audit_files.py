@@ -10,17 +10,18 @@ import numpy as np
 from PIL import Image
 
 from dmt import files
-from dmt.auditing import audit_tables, gallery, label_studio, plates
-from dmt.auditing.gallery import Names, Wall
-from dmt.auditing.juries import Images, Jury, Tell
+from dmt.auditing import audit_tables, gallery, label_studio, mask_pictures
+from dmt.auditing.ensembles import Ensemble, Images
+from dmt.auditing.gallery import Names, PictureList
 from dmt.auditing.label_next import Candidate
-from dmt.auditing.label_studio import Errand
-from dmt.auditing.plates import Plate
+from dmt.auditing.label_studio import LabelingTask
+from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Judged
 from dmt.data.folders import photo_files
 from dmt.pages.html import Safe
 from dmt.pseudo.pixel_store import name_of
 from dmt.tasks.base import Task
+from dmt.types import ProgressCallback
 
 GALLERY, LABELS, PSEUDO, NEXT = "index.html", "labels.csv", "pseudo_labels.csv", "label_next.csv"
 TASKS, INTERFACE, IMAGES = "label_studio.json", "label_studio.xml", "images"
@@ -39,49 +40,49 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Desk:
+class AuditOutput:
     """Where and how to write.
 
     Attributes:
-        jury: the run's nets.
+        ensemble: the run's nets.
         title: what was audited.
         count: entries of each list in the gallery.
         files: the folder of the images, if they have files of their own.
-        tell: hears how many of the pictures of a list are made.
+        on_progress: hears how many of the pictures of a list are made.
     """
 
     out: Path
-    jury: Jury
+    ensemble: Ensemble
     title: str
     count: int
     files: Path | None
-    tell: Tell | None = None
+    on_progress: ProgressCallback | None = None
 
     @property
     def task(self) -> Task:
-        return self.jury.task
+        return self.ensemble.task
 
     @property
     def names(self) -> Names:
         return Names(self.task.classes, self.task.colors if self.task.pixels else ())
 
 
-def write(desk: Desk, findings: Findings) -> None:
+def write(output: AuditOutput, findings: Findings) -> None:
     """Every file of the audit. Lists that could not be made become empty files, so that old ones do not stay."""
-    classes = desk.task.classes
+    classes = output.task.classes
     judged = {LABELS: findings.labels, PSEUDO: findings.pseudo}
     for name, each in judged.items():
         rows = [] if isinstance(each, str) else each.found
-        files.write(desk.out / name, audit_tables.suspects(rows, classes))
-    files.write(desk.out / NEXT, audit_tables.candidates(findings.candidates(), classes))
-    shown = _plates_of(desk, findings.candidates())
-    _label_studio(desk, findings.candidates(), shown)
+        files.write(output.out / name, audit_tables.suspects(rows, classes))
+    files.write(output.out / NEXT, audit_tables.candidates(findings.candidates(), classes))
+    shown = _pictures_of(output, findings.candidates())
+    _label_studio(output, findings.candidates(), shown)
     sections = (
-        _suspects(desk, "Given labels", _ON_LABELS, findings.labels, desk.task.labeled),
-        _suspects(desk, "Pseudo labels", _ON_PSEUDO, findings.pseudo, desk.task.unlabeled),
-        _following(desk, findings.following, shown),
+        _suspects(output, "Given labels", _ON_LABELS, findings.labels, output.task.labeled),
+        _suspects(output, "Pseudo labels", _ON_PSEUDO, findings.pseudo, output.task.unlabeled),
+        _following(output, findings.following, shown),
     )
-    files.write(desk.out / GALLERY, gallery.page("Audit", desk.title, *sections))
+    files.write(output.out / GALLERY, gallery.page("Audit", output.title, *sections))
 
 
 _ON_LABELS = (
@@ -97,60 +98,60 @@ _ON_NEXT = (
 )
 
 
-def _suspects(desk: Desk, what: str, note: str, judged: Judged | str, images: Images) -> Safe:
+def _suspects(output: AuditOutput, what: str, note: str, judged: Judged | str, images: Images) -> Safe:
     if isinstance(judged, str):
         return gallery.missing(f"{what} that are probably wrong", judged)
     title = f"{what} that {'look' if judged.poor else 'are probably'} wrong"
     trust = f" {judged.trust[0].upper()}{judged.trust[1:]}." if judged.trust else ""
     worst = judged.suspicious
-    shown = worst[: desk.count]
-    made: dict[int, Plate] = {}
-    for docket in judged.dockets if desk.task.pixels else ():
-        places = [each.position for each in shown if each.source == docket.source]
-        made |= plates.of_labels(docket, places, judged.bars, desk.tell)
+    shown = worst[: output.count]
+    made: dict[int, MaskPictures] = {}
+    for check in judged.checks if output.task.pixels else ():
+        places = [each.position for each in shown if each.source == check.source]
+        made |= mask_pictures.of_labels(check, places, judged.bars, output.on_progress)
     counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
-    nets = judged.dockets[0].jury.names
-    wall = Wall(partial(plates.picture, images), made, nets)
+    nets = judged.checks[0].ensemble.names
+    listed = PictureList(partial(mask_pictures.picture, images), made, nets)
     if not worst:
         return gallery.missing(f"{title}: {counted}", f"Nothing looks wrong.{trust}")
-    return gallery.suspects(f"{title}: {counted}", f"{note}{trust}", shown, wall, desk.names)
+    return gallery.suspects(f"{title}: {counted}", f"{note}{trust}", shown, listed, output.names)
 
 
-def _plates_of(desk: Desk, found: Sequence[Candidate]) -> dict[int, Plate]:
+def _pictures_of(output: AuditOutput, found: Sequence[Candidate]) -> dict[int, MaskPictures]:
     places = [each.position for each in found]
-    if not desk.task.pixels or not places:
+    if not output.task.pixels or not places:
         return {}
-    return plates.of_doubt(desk.jury, desk.task.unlabeled, places, desk.tell)
+    return mask_pictures.of_doubt(output.ensemble, output.task.unlabeled, places, output.on_progress)
 
 
-def _following(desk: Desk, found: list[Candidate] | str, made: dict[int, Plate]) -> Safe:
+def _following(output: AuditOutput, found: list[Candidate] | str, made: dict[int, MaskPictures]) -> Safe:
     title = "What to label next"
     if isinstance(found, str):
         return gallery.missing(title, found)
-    wall = Wall(partial(plates.picture, desk.task.unlabeled), made, desk.jury.names)
-    return gallery.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, wall, desk.names)
+    listed = PictureList(partial(mask_pictures.picture, output.task.unlabeled), made, output.ensemble.names)
+    return gallery.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, listed, output.names)
 
 
-def _label_studio(desk: Desk, found: Sequence[Candidate], made: dict[int, Plate]) -> None:
-    for old in (desk.out / IMAGES).glob("*.png"):  # of an audit before
+def _label_studio(output: AuditOutput, found: Sequence[Candidate], made: dict[int, MaskPictures]) -> None:
+    for old in (output.out / IMAGES).glob("*.png"):  # of an audit before
         old.unlink()
-    errands = [_errand(desk, each, made.get(each.position)) for each in found]
-    classes, colors = desk.task.classes, desk.task.colors
-    files.write(desk.out / TASKS, label_studio.tasks(errands, classes, f"dmt: {desk.title}").encode())
-    interface = label_studio.interface(classes, colors, pixels=desk.task.pixels)
-    files.write(desk.out / INTERFACE, interface.encode())
+    labelings = [_labeling(output, each, made.get(each.position)) for each in found]
+    classes, colors = output.task.classes, output.task.colors
+    files.write(output.out / TASKS, label_studio.tasks(labelings, classes, f"dmt: {output.title}").encode())
+    interface = label_studio.interface(classes, colors, pixels=output.task.pixels)
+    files.write(output.out / INTERFACE, interface.encode())
 
 
-def _errand(desk: Desk, each: Candidate, plate: Plate | None) -> Errand:
+def _labeling(output: AuditOutput, each: Candidate, pictures: MaskPictures | None) -> LabelingTask:
     path, size = each.file, None
-    if desk.files is None:
+    if output.files is None:
         path = f"{IMAGES}/{name_of(each.position, each.file)}.png"
-        files.write(desk.out / path, _png(plates.picture(desk.task.unlabeled, each.position)))
-    elif plate is not None:
-        size = photo_files.photo_size(desk.files / each.file)  # in training, large photos are made smaller
+        files.write(output.out / path, _png(mask_pictures.picture(output.task.unlabeled, each.position)))
+    elif pictures is not None:
+        size = photo_files.photo_size(output.files / each.file)  # in training, large photos are made smaller
     why = (("doubt", round(each.doubt, 4)), ("disagreement", round(each.disagreement, 4)))
-    mask = None if plate is None else plate.suggested
-    return Errand(path, each.label if plate is None else None, mask, each.sure, size, why)
+    mask = None if pictures is None else pictures.suggested
+    return LabelingTask(path, each.label if pictures is None else None, mask, each.sure, size, why)
 
 
 def _png(image: np.ndarray) -> bytes:

@@ -18,24 +18,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt import files, presets
+from dmt import files, outputs, presets, run_files
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
-from dmt.auditing.audit_files import Desk, Findings
-from dmt.auditing.given_labels import Conditions, CrossFit
-from dmt.auditing.juries import Jury, Tell
+from dmt.auditing.audit_files import AuditOutput, Findings
+from dmt.auditing.ensembles import Ensemble
+from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError, RunError
+from dmt.methods import catalogue
 from dmt.results import reading
 from dmt.results.reading import JobResult
 from dmt.runs import environment, progress, starting
-from dmt.runs.folder import MANIFEST, Folder
+from dmt.runs.folder import Folder
 from dmt.runs.progress import Watcher
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import finished_net
+from dmt.types import ProgressCallback
 from dmt.use import scoring
 from dmt.use.scoring import Finished
 
@@ -49,12 +51,12 @@ class Audited:
     Attributes:
         folder: where all of it is.
         findings: the three lists.
-        told: a line on each for people.
+        lines: a line on each for people.
     """
 
     folder: Path
     findings: Findings
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def audit(
@@ -96,55 +98,55 @@ def audit(
     task = case.task(job.seed)
     with watcher or progress.default() as watching:
         stop = Stop(None)
-        conditions = Conditions(execution.for_net(case.config.net, task.pixels), stop, watching)
+        context = AuditContext(execution.for_net(case.config.net, task.pixels), stop, watching)
         manifest = Folder(path).manifest()
         place.mkdir(parents=True, exist_ok=True)
         with Folder(place).locked(), stop.on_signals(), environment.threads(manifest["threads"]), execution.active():
             about = {"run": str(path), "method": job.method, "seed": job.seed, "folds": folds, "count": count}
             files.write_json(place / ABOUT, about | {"images": manifest["images"]})
             recipe = CrossFit(case.config, _starts(path, case, start), job.seed, folds, place / "work")
-            findings, nets = _examine(Folder(path), job, task, recipe, conditions, count)
+            findings, nets = _examine(Folder(path), job, task, recipe, context, count)
             title = f"{named.name}: {job.method}, seed {job.seed}"
             own = manifest["data"] in presets.OWN
             images = Path(data_folder or manifest["folder"]) if own else None
-            audit_files.write(Desk(place, nets, title, count, images, _tell(conditions, "drawing")), findings)
+            audit_files.write(AuditOutput(place, nets, title, count, images, _reporting(context, "drawing")), findings)
     return Audited(place, findings, in_words(findings))
 
 
 def _examine(
-    folder: Folder, job: JobResult, task: Task, recipe: CrossFit, conditions: Conditions, count: int
-) -> tuple[Findings, Jury]:
+    folder: Folder, job: JobResult, task: Task, recipe: CrossFit, context: AuditContext, count: int
+) -> tuple[Findings, Ensemble]:
     """The three lists, and the run's nets that made two of them."""
-    labels = _labels(task, recipe, conditions)
-    nets = jury(folder, job, task, recipe.config, conditions.execution)
-    dockets = pseudo_labels.dockets(nets, folder, job) if len(task.unlabeled) else []
+    labels = _labels(task, recipe, context)
+    nets = ensemble(folder, job, task, recipe.config, context.execution)
+    checks = pseudo_labels.checks(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."
-    if dockets:
-        pseudo = pseudo_labels.examine(task, dockets, _tell(conditions, "judging pseudo labels"))
-    following = label_next.choose(nets, count, _tell(conditions, "looking for images to label"))
+    if checks:
+        pseudo = pseudo_labels.examine(task, checks, _reporting(context, "judging pseudo labels"))
+    following = label_next.choose(nets, count, _reporting(context, "looking for images to label"))
     return Findings(labels, pseudo, following or "There are no unlabeled images."), nets
 
 
-def _labels(task: Task, recipe: CrossFit, conditions: Conditions) -> Judged | str:
+def _labels(task: Task, recipe: CrossFit, context: AuditContext) -> Judged | str:
     most = len(task.labeled)
     if most < recipe.folds:
         return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
-    dockets = given_labels.train(task, recipe, conditions)
-    return given_labels.examine(task, dockets, _tell(conditions, "judging labels"))
+    checks = given_labels.train(task, recipe, context)
+    return given_labels.examine(task, checks, _reporting(context, "judging labels"))
 
 
-def _tell(conditions: Conditions, what: str) -> Tell:
+def _reporting(context: AuditContext, what: str) -> ProgressCallback:
     """Shows how far it is, and ends it where somebody wants it to stop."""
 
-    def tell(done: int, of: int) -> None:
-        conditions.watcher.busy(what, done, of)
-        if conditions.stop():
-            raise conditions.stop.error()
+    def on_progress(done: int, of: int) -> None:
+        context.watcher.busy(what, done, of)
+        if context.stop():
+            raise context.stop.error()
 
-    return tell
+    return on_progress
 
 
-def jury(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Jury:
+def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Ensemble:
     """The nets of a pair that are kept, or the one of a chain and the one before it."""
     stages = job.kept()
     if len(job.lines) == 1:
@@ -152,17 +154,18 @@ def jury(folder: Folder, job: JobResult, task: Task, config: Config, execution: 
         stages = list(job.stages[max(0, at - 1) : at + 1])
     nets = []
     for stage in stages:
-        spec = task.net_spec(config.net_of(stage.name[0]))
-        nets.append(finished_net(folder.stage(stage.place), spec, "raw").to(execution.device))
-    return Jury(task, tuple(nets), tuple(stage.name for stage in stages), execution.device)
+        spec = task.net_spec(config.net_of(stage.line))
+        nets.append(finished_net(folder.stage(stage.place), spec, stage.line, "raw").to(execution.device))
+    return Ensemble(task, tuple(nets), tuple(stage.title for stage in stages), execution.device)
 
 
 def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
     """Of the jobs asked for, the one that validation prefers; one with pseudo labels, if there is any."""
-    if method == "oracle":
-        raise ConfigError("the Oracle learned from the labels of all images; audit another method")
+    top = catalogue.ceiling()
+    if method == top.name:
+        raise ConfigError(f"the {top.title} learned from the labels of all images; audit another method")
     chosen = scoring.choose(reading.read(Folder(path)), method, seed)
-    jobs = [job for job in chosen if job.finished and job.method != "oracle"]
+    jobs = [job for job in chosen if job.finished and not catalogue.get(job.method).ceiling]
     if not jobs:
         raise RunError(f"nothing to audit in {path} is finished; repeat the fit command to finish it")
 
@@ -194,9 +197,12 @@ def _default_place(run: Path, method: str | None, seed: int | None) -> Path:
 
 def _require_ours(place: Path) -> None:
     """Refuse a place that holds something else, before anything is written there."""
+    outputs.require_outside_runs(place)
     if place.is_file():
         raise RunError(f"{place} is a file; give another --out")
-    if (place / MANIFEST).exists() or (place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())):
+    if (place / run_files.MANIFEST).exists() or (
+        place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())
+    ):
         raise RunError(f"{place} holds other files and no audit; give an empty or new --out")
 
 
@@ -211,8 +217,8 @@ def in_words(findings: Findings) -> tuple[str, ...]:
         if isinstance(each, str):
             lines.append(f"{what}: {each}")
         else:
-            told = f"{'suspicious' if each.poor else 'probably wrong'} {what}: {each.counted}"
-            lines.append(f"{told}; {each.trust}" if each.trust else told)
+            text = f"{'suspicious' if each.poor else 'probably wrong'} {what}: {each.counted}"
+            lines.append(f"{text}; {each.trust}" if each.trust else text)
     found = findings.following
     lines.append(found if isinstance(found, str) else f"to label next: {len(found):,} images")
     return tuple(lines)

@@ -8,9 +8,9 @@ import numpy as np
 from PIL import Image
 
 from dmt.auditing.label_next import Candidate
-from dmt.auditing.plates import Plate
+from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Suspect
-from dmt.fitting import samples
+from dmt.data.pixels import palettes
 from dmt.pages import document, html
 from dmt.pages.html import Child, Safe, tag
 
@@ -19,22 +19,22 @@ LONGEST = 128
 
 LEVELS = 16
 
-Look = Callable[[int], np.ndarray]
+ImageAt = Callable[[int], np.ndarray]
 """Position -> the image."""
 
 
 @dataclass(frozen=True)
-class Wall:
+class PictureList:
     """A list of the gallery with its pictures.
 
     Attributes:
-        look: gives the image at a position.
-        plates: of pixels, by position.
+        image_at: gives the image at a position.
+        pictures: of pixels, by position.
         nets: names of the nets that judged.
     """
 
-    look: Look
-    plates: Mapping[int, Plate]
+    image_at: ImageAt
+    pictures: Mapping[int, MaskPictures]
     nets: tuple[str, ...]
 
 
@@ -54,15 +54,15 @@ def page(title: str, subtitle: str, *sections: Child) -> bytes:
     return document.document(title, *sections, subtitle=subtitle).encode()
 
 
-def suspects(title: str, note: str, found: Sequence[Suspect], wall: Wall, names: Names) -> Safe:
+def suspects(title: str, note: str, found: Sequence[Suspect], listed: PictureList, names: Names) -> Safe:
     """Labels that are probably wrong."""
-    cards = [_suspect(each, wall, names) for each in found]
+    cards = [_suspect(each, listed, names) for each in found]
     return _section(title, note, cards, names)
 
 
-def candidates(title: str, note: str, found: Sequence[Candidate], wall: Wall, names: Names) -> Safe:
+def candidates(title: str, note: str, found: Sequence[Candidate], listed: PictureList, names: Names) -> Safe:
     """Images worth a label."""
-    cards = [_candidate(number, each, wall, names) for number, each in enumerate(found, start=1)]
+    cards = [_candidate(number, each, listed, names) for number, each in enumerate(found, start=1)]
     return _section(title, note, cards, names)
 
 
@@ -76,40 +76,40 @@ def _section(title: str, note: str, cards: Sequence[Safe], names: Names) -> Safe
     return document.section(title, _legend(names) if names.palette and cards else None, body, note=note)
 
 
-def _suspect(each: Suspect, wall: Wall, names: Names) -> Safe:
-    told = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(wall.nets, each.nets, strict=True)]
-    share = f", {each.share:.1%} of its labeled pixels" if each.position in wall.plates else ""
+def _suspect(each: Suspect, listed: PictureList, names: Names) -> Safe:
+    said = [f"{name}: {own:.0%} → {other:.0%}" for name, (own, other) in zip(listed.nets, each.nets, strict=True)]
+    share = f", {each.share:.1%} of its labeled pixels" if each.position in listed.pictures else ""
     change = tag("p", tag("b", names[each.given], " → ", names[each.suggested]), share)
     source = [f"learned by {each.source}"] if each.source else []
     alt = f"{each.file}: {names[each.given]} or {names[each.suggested]}"
-    return _card(each.position, alt, wall, names, [tag("p", each.file), change, _lines(told + source)])
+    return _card(each.position, alt, listed, names, [tag("p", each.file), change, _lines(said + source)])
 
 
-def _candidate(number: int, each: Candidate, wall: Wall, names: Names) -> Safe:
-    pixels = each.position in wall.plates
+def _candidate(number: int, each: Candidate, listed: PictureList, names: Names) -> Safe:
+    pixels = each.position in listed.pictures
     said = [
         f"{name}: {sure:.0%} sure" if pixels else f"{name}: {names[label]} {sure:.0%}"
-        for name, (label, sure) in zip(wall.nets, each.nets, strict=True)
+        for name, (label, sure) in zip(listed.nets, each.nets, strict=True)
     ]
     doubt = f"doubt {each.doubt:.2f}, of it {each.disagreement:.2f} by disagreement"
     lines = [tag("p", tag("b", f"{number}. "), each.file), _lines([*said, doubt])]
-    return _card(each.position, f"{each.file}: {names[each.label]}?", wall, names, lines)
+    return _card(each.position, f"{each.file}: {names[each.label]}?", listed, names, lines)
 
 
 def _lines(texts: Sequence[str]) -> Safe:
     return tag("p", *[part for text in texts for part in (text, tag("br"))][:-1])
 
 
-def _card(position: int, alt: str, wall: Wall, names: Names, lines: Sequence[Safe]) -> Safe:
-    plate = wall.plates.get(position)
-    if plate is None:
-        image = wall.look(position)
+def _card(position: int, alt: str, listed: PictureList, names: Names, lines: Sequence[Safe]) -> Safe:
+    pictures = listed.pictures.get(position)
+    if pictures is None:
+        image = listed.image_at(position)
         return html.card(_picture(photo(image), alt, image), *lines)
-    panes = [("image", photo(plate.image), plate.image)]
-    if plate.given is not None:
-        panes.append(("given", mask(plate.given, names.palette), plate.given))
-    panes.append(("the nets say", mask(plate.suggested, names.palette), plate.suggested))
-    panes.append(("where they differ" if plate.given is not None else "doubt", heat(plate.heat), plate.heat))
+    panes = [("image", photo(pictures.image), pictures.image)]
+    if pictures.given is not None:
+        panes.append(("given", mask(pictures.given, names.palette), pictures.given))
+    panes.append(("the nets say", mask(pictures.suggested, names.palette), pictures.suggested))
+    panes.append(("where they differ" if pictures.given is not None else "doubt", heat(pictures.heat), pictures.heat))
     figures = [tag("figure", _picture(data, f"{alt} ({title})", plane), title) for title, data, plane in panes]
     return html.card(*lines, tag("div", *figures, class_="panes"))
 
@@ -138,7 +138,7 @@ def photo(image: np.ndarray) -> bytes:
 
 def mask(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> bytes:
     """A mask (H, W) in the colors of its classes; pixels are picked, never mixed."""
-    return _bytes(_small(samples.indexed(np.ascontiguousarray(labels), palette), Image.Resampling.NEAREST), "PNG")
+    return _bytes(_small(palettes.indexed(np.ascontiguousarray(labels), palette), Image.Resampling.NEAREST), "PNG")
 
 
 def heat(values: np.ndarray) -> bytes:

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmt import run_files
 from dmt.auditing import suspects
-from dmt.auditing.juries import Jury, Tell
-from dmt.auditing.suspects import Docket, Judged
+from dmt.auditing.ensembles import Ensemble
+from dmt.auditing.suspects import Judged, LabelCheck
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
@@ -32,8 +33,8 @@ from dmt.tasks.base import Task, View
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.journal import Journal
-from dmt.training.trainer import Trainer
-from dmt.types import Sizes
+from dmt.training.trainer import Trainer, Training
+from dmt.types import ProgressCallback, Sizes
 
 NETS = 2
 """Nets that judge each label. One alone is wrong about a label more often than two in the mean."""
@@ -61,7 +62,7 @@ class CrossFit:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class AuditContext:
     """Where the judges are trained, who may stop it, and who hears of it."""
 
     execution: Execution
@@ -82,6 +83,11 @@ class Judge:
     steps: int
 
     @property
+    def line(self) -> str:
+        """Whose net and start it takes."""
+        return self.stage.lines[0]
+
+    @property
     def title(self) -> str:
         return f"fold {self.fold}, net {self.number}"
 
@@ -99,7 +105,7 @@ def deal(task: Task, folds: int, seed: int) -> list[Tensor]:
 
 def judges(task: Task, recipe: CrossFit) -> list[Judge]:
     """All nets to train, fold by fold."""
-    stages = catalogue.plan("baseline", recipe.config.recipe).stages
+    stages = catalogue.baseline().plan(recipe.config.recipe).stages
     found = []
     for fold, held in enumerate(deal(task, recipe.folds, recipe.seed), start=1):
         rest = torch.ones(len(task.labeled), dtype=torch.bool)
@@ -113,56 +119,57 @@ def judges(task: Task, recipe: CrossFit) -> list[Judge]:
     return found
 
 
-def train(task: Task, recipe: CrossFit, conditions: Conditions) -> list[Docket]:
+def train(task: Task, recipe: CrossFit, context: AuditContext) -> list[LabelCheck]:
     """Train the judges that are not there yet. Returns the labels of each fold with the nets that shall judge them."""
     every = judges(task, recipe)
     cost = every[0].stage.schedule.batch
     done = sum(_done(_place(task, recipe, judge)) * cost for judge in every)
-    conditions.watcher.begin(sum(judge.steps * cost for judge in every), done)
+    context.watcher.begin(sum(judge.steps * cost for judge in every), done)
     for judge in every:
-        _train(task, recipe, conditions, judge)
-    return [_docket(task, recipe, conditions, [each for each in every if each.fold == fold])
+        _train(task, recipe, context, judge)
+    return [_check(task, recipe, context, [each for each in every if each.fold == fold])
             for fold in range(1, recipe.folds + 1)]  # fmt: skip
 
 
-def examine(task: Task, dockets: list[Docket], tell: Tell | None = None) -> Judged:
+def examine(task: Task, checks: list[LabelCheck], on_progress: ProgressCallback | None = None) -> Judged:
     """A finding for every labeled image, the most suspicious first."""
-    sure = suspects.thresholds(dockets, len(task.classes), tell)
+    sure = suspects.thresholds(checks, len(task.classes), on_progress)
     bars = sure.values()
-    found = suspects.ranked(each for docket in dockets for each in suspects.find(docket, bars, tell))
+    found = suspects.ranked(each for check in checks for each in suspects.find(check, bars, on_progress))
     of = sum(each.labeled for each in found)
-    return Judged(found, dockets, bars, of, sum(each.share for each in found) / max(1, of), sure.agreement)
+    return Judged(found, checks, bars, of, sum(each.share for each in found) / max(1, of), sure.agreement)
 
 
-def _train(task: Task, recipe: CrossFit, conditions: Conditions, judge: Judge) -> None:
+def _train(task: Task, recipe: CrossFit, context: AuditContext, judge: Judge) -> None:
     place = _place(task, recipe, judge)
     checkpoint = Checkpoint(place)
     if checkpoint.done:
         return
-    stage, execution = judge.stage, conditions.execution
-    spec = task.net_spec(recipe.config.net_of(stage.line))
+    stage, execution = judge.stage, context.execution
+    spec = task.net_spec(recipe.config.net_of(judge.line))
     net = build.build(spec, streams.seed_of(judge.seed, "net"))
     if checkpoint.state() is None:
-        recipe.starts.fill(net, spec, stage.line)
+        recipe.starts.fill(net, spec, judge.line)
     labeled = task.labeled.take(judge.learned)
-    batches = task.batches(labeled, None, stage.schedule, judge.seed, execution)
-    trainer = Trainer([net], stage.objective, stage.schedule, batches, judge.steps, judge.seed, execution)
-    conditions.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
-    pace = loop.Pace(CHECKPOINT_EVERY, conditions.stop, conditions.watcher.step)
-    if not loop.fit(trainer, checkpoint, Journal(place / "journal.jsonl"), pace):
-        raise conditions.stop.error()
+    batches = task.batches(labeled, None, stage.batch_plan(judge.seed), execution)
+    training = Training(stage.objective, stage.schedule, judge.steps, judge.seed)
+    trainer = Trainer({judge.line: net}, training, batches, execution)
+    context.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
+    pace = loop.Pace(CHECKPOINT_EVERY, context.stop, context.watcher.step)
+    if not loop.fit(trainer, checkpoint, Journal(place / run_files.JOURNAL), pace):
+        raise context.stop.error()
     trainer.close()
 
 
-def _docket(task: Task, recipe: CrossFit, conditions: Conditions, panel: list[Judge]) -> Docket:
+def _check(task: Task, recipe: CrossFit, context: AuditContext, panel: list[Judge]) -> LabelCheck:
     held, learned = task.labeled.take(panel[0].held), task.labeled.take(panel[0].learned)
-    device = conditions.execution.device
+    device = context.execution.device
     nets = []
     for judge in panel:
-        spec = task.net_spec(recipe.config.net_of(judge.stage.line))
-        nets.append(finished_net(_place(task, recipe, judge), spec, "raw").to(device))
-    jury = Jury(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
-    return Docket(jury, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
+        spec = task.net_spec(recipe.config.net_of(judge.line))
+        nets.append(finished_net(_place(task, recipe, judge), spec, judge.line, "raw").to(device))
+    ensemble = Ensemble(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
+    return LabelCheck(ensemble, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
 
 
 def _truth(view: View, places: Tensor) -> Tensor:
@@ -184,8 +191,8 @@ def _place(task: Task, recipe: CrossFit, judge: Judge) -> Path:
         "stage": asdict(judge.stage) | {"objective": repr(judge.stage.objective)},
         "labeled": task.labeled.take(judge.learned).fingerprint,
         "data": asdict(recipe.config.data),
-        "net": asdict(task.net_spec(recipe.config.net_of(judge.stage.line))),
-        "start": recipe.starts.digests[judge.stage.line],
+        "net": asdict(task.net_spec(recipe.config.net_of(judge.line))),
+        "start": recipe.starts.digests[judge.line],
         "seed": judge.seed,
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

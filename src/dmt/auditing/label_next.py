@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.auditing import juries
-from dmt.auditing.juries import Images, Jury, Tell
+from dmt.auditing import ensembles
+from dmt.auditing.ensembles import Ensemble, Images
 from dmt.core import disagreement, diverse
 from dmt.core.diverse import Pool
 from dmt.tasks.base import View
-from dmt.types import IGNORE
+from dmt.types import IGNORE, ProgressCallback
 
 POOL = 20
 """Of so many times the images asked for, the ones most worth a label, the list is chosen."""
@@ -47,7 +47,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a jury says of all images: of images of one label (N,) each, of pixels means over them.
+    """What an ensemble says of all images: of images of one label (N,) each, of pixels means over them.
 
     Attributes:
         shares: (N, C) what is in doubt, by the class it would get.
@@ -71,37 +71,40 @@ class Reading:
         return (self.shares / self.shares.mean(0).clamp(min=1e-12)).argmax(1)
 
 
-def choose(jury: Jury, count: int, tell: Tell | None = None) -> list[Candidate]:
+def choose(ensemble: Ensemble, count: int, on_progress: ProgressCallback | None = None) -> list[Candidate]:
     """Up to ``count`` unlabeled images, the one to label first at the head."""
-    images, classes = jury.task.unlabeled, len(jury.task.classes)
+    images, classes = ensemble.task.unlabeled, len(ensemble.task.classes)
     if not len(images):
         return []
-    reading = read(jury, images, tell)
-    room = max(FEWEST, count, min(POOL * count, MOST))
-    best = reading.doubt.argsort(descending=True, stable=True)[:room]
+    reading = read(ensemble, images, on_progress)
+    most_doubted = max(FEWEST, count, min(POOL * count, MOST))
+    best = reading.doubt.argsort(descending=True, stable=True)[:most_doubted]
     few, kept = images.take(best), reading.take(best)
     kinds = kept.kinds()
     pool = Pool(
         worth=kept.doubt.numpy(),
-        features=_unit(jury.features(few, tell)),
-        looks=juries.looks(few).numpy(),
+        features=_unit(ensemble.features(few, on_progress)),
+        thumbnails=ensembles.thumbnails(few).numpy(),
         kinds=kinds.numpy(),
     )
     most = max(FLOOR, int(np.ceil(EVEN * count / classes)))
     return [_candidate(few, best, kept, kinds, row) for row in diverse.choose(pool, count, most)]
 
 
-def read(jury: Jury, images: Images, tell: Tell | None = None) -> Reading:
+def read(ensemble: Ensemble, images: Images, on_progress: ProgressCallback | None = None) -> Reading:
     """Doubt and disagreement about every image."""
-    parts = [(view.positions, _read(jury, images, view, said)) for view, said in jury.look(images, tell)]
+    parts = [
+        (view.positions, _read(ensemble, images, view, said))
+        for view, said in ensemble.predictions(images, on_progress)
+    ]
     order = torch.cat([positions for positions, _ in parts]).argsort()
     columns = zip(*(part for _, part in parts), strict=True)
     return Reading(*(torch.cat(column)[order] for column in columns))
 
 
-def _read(jury: Jury, images: Images, view: View, probabilities: Tensor) -> tuple[Tensor, ...]:
+def _read(ensemble: Ensemble, images: Images, view: View, probabilities: Tensor) -> tuple[Tensor, ...]:
     """The columns of a reading for one batch, on the host."""
-    where = juries.inside(images, view).float()  # (n, *S)
+    where = ensembles.inside(images, view).float()  # (n, *S)
     count = where.flatten(1).sum(1) if where.dim() > 1 else where
 
     def mean(values: Tensor) -> Tensor:  # (n, *S) to (n,)
@@ -111,7 +114,7 @@ def _read(jury: Jury, images: Images, view: View, probabilities: Tensor) -> tupl
     best, says = probabilities.max(2)  # (nets, n, *S)
     sure, label = probabilities.mean(0).max(1)  # (n, *S)
     some = doubt.clamp(min=1e-9)  # so that an image without any doubt has a class too
-    shares = torch.stack([mean(some * (label == number)) for number in range(len(jury.task.classes))], 1)
+    shares = torch.stack([mean(some * (label == number)) for number in range(len(ensemble.task.classes))], 1)
     confidence = torch.stack([mean(each) for each in best], 1)
     named = says.T if says.dim() == 2 else torch.full_like(confidence, IGNORE, dtype=torch.int64)
     columns = (mean(doubt), mean(disagreement.disagreement(probabilities)), shares, named, confidence, mean(sure))

@@ -20,7 +20,7 @@ SERVED = "/data/local-files/?d="
 
 
 @dataclass(frozen=True)
-class Errand:
+class LabelingTask:
     """An image to label.
 
     Attributes:
@@ -40,7 +40,7 @@ class Errand:
     why: tuple[tuple[str, str | float], ...] = ()
 
 
-def tasks(found: Iterable[Errand], classes: Sequence[str], version: str) -> str:
+def tasks(found: Iterable[LabelingTask], classes: Sequence[str], version: str) -> str:
     """The import file."""
     names = [shown(name) for name in classes]
     return json.dumps([_task(each, names, version) for each in found], ensure_ascii=False) + "\n"
@@ -60,7 +60,7 @@ def interface(classes: Sequence[str], palette: Sequence[tuple[int, int, int]], *
     )
 
 
-def _task(task: Errand, names: Sequence[str], version: str) -> dict[str, Any]:
+def _task(task: LabelingTask, names: Sequence[str], version: str) -> dict[str, Any]:
     result = _strokes(task, names) if task.label is None else [_choice(names[task.label])]
     return {
         "data": {"image": SERVED + quote(task.path), "file": task.path, **dict(task.why)},
@@ -72,7 +72,7 @@ def _choice(name: str) -> dict[str, Any]:
     return {"id": "label", "from_name": "label", "to_name": "image", "type": "choices", "value": {"choices": [name]}}
 
 
-def _strokes(task: Errand, names: Sequence[str]) -> list[dict[str, Any]]:
+def _strokes(task: LabelingTask, names: Sequence[str]) -> list[dict[str, Any]]:
     """One stroke of the brush for each class that occurs."""
     assert task.mask is not None
     height, width = task.size or task.mask.shape

@@ -4,44 +4,41 @@ They do so although one of them, or each of a pair, learned from these labels.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from dmt.auditing import suspects
-from dmt.auditing.juries import Jury, Tell
-from dmt.auditing.suspects import Docket, Judged, Suspect
-from dmt.data.pixels import size_groups
-from dmt.data.pixels.size_groups import NO_LABEL
+from dmt.auditing.ensembles import Ensemble
+from dmt.auditing.suspects import Judged, LabelCheck, Suspect
 from dmt.pseudo import labeler
-from dmt.pseudo.image_store import Store
-from dmt.pseudo.pixel_store import PixelStore
+from dmt.pseudo.store import Store
 from dmt.results.reading import JobResult
 from dmt.runs.folder import Folder
 from dmt.tasks.base import Task, View
-from dmt.types import IGNORE
+from dmt.types import ProgressCallback
 
 
-def dockets(jury: Jury, folder: Folder, job: JobResult) -> list[Docket]:
+def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelCheck]:
     """The labels that the kept nets learned from; none if they had no pseudo labels."""
     found = []
     for stage in job.kept():
         place = folder.stage(stage.place)
-        if PixelStore.exists(place):  # the marker of either store
-            labels = _labels(labeler.load(jury.task, place))
-            places = torch.arange(len(jury.task.unlabeled))
-            found.append(Docket(jury, jury.task.unlabeled, labels, places, source=stage.name))
+        if Store.exists(place):
+            labels = _labels(labeler.load(ensemble.task, place))
+            places = torch.arange(len(ensemble.task.unlabeled))
+            found.append(LabelCheck(ensemble, ensemble.task.unlabeled, labels, places, source=stage.name))
     return found
 
 
-def examine(task: Task, every: list[Docket], tell: Tell | None = None) -> Judged:
+def examine(task: Task, every: list[LabelCheck], on_progress: ProgressCallback | None = None) -> Judged:
     """The suspicious labels, worst first, an image at most once."""
     # these nets learned from the labels: that they prefer another class at all says enough, so there is no threshold
     bars = torch.zeros(len(task.classes))
     worst: dict[int, Suspect] = {}
-    for docket in every:
-        for each in suspects.find(docket, bars, tell):
+    for check in every:
+        for each in suspects.find(check, bars, on_progress):
             if each.labeled and (each.position not in worst or worst[each.position].score < each.score):
                 worst[each.position] = each
     found = suspects.ranked(each for each in worst.values() if each.suspicious)
@@ -49,18 +46,6 @@ def examine(task: Task, every: list[Docket], tell: Tell | None = None) -> Judged
     return Judged(found, every, bars, len(worst), share)
 
 
-def _labels(store: Store | PixelStore) -> Callable[[View, Tensor], Tensor]:
+def _labels(store: Store[Any]) -> Callable[[View, Tensor], Tensor]:
     """How to get at stored labels; those that were not kept taught nothing, and are no labels here."""
-    if isinstance(store, Store):
-        kept = store.target.labels.where(store.selected, IGNORE)
-        return lambda view, places: kept[places].to(view.images.device)
-
-    def planes(view: View, places: Tensor) -> Tensor:
-        height, width = view.images.shape[-2:]
-        room = np.full((len(places), height, width), NO_LABEL, np.uint8)
-        for row, place in zip(room, places.tolist(), strict=True):
-            plane = store.labels(place)
-            row[: plane.shape[0], : plane.shape[1]] = plane
-        return size_groups.truth(torch.from_numpy(room).to(view.images.device))
-
-    return planes
+    return lambda view, positions: store.kept_labels(positions, view.images)

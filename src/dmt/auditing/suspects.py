@@ -1,4 +1,4 @@
-"""Labels that a jury thinks are wrong: one finding for each image, the most suspicious first."""
+"""Labels that an ensemble thinks are wrong: one finding for each image, the most suspicious first."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dmt.auditing.juries import Images, Jury, Tell
+from dmt.auditing.ensembles import Ensemble, Images
 from dmt.core import confident
-from dmt.core.confident import Summary, Thresholds, Verdict
+from dmt.core.confident import Judgment, Summary, Thresholds
 from dmt.tasks.base import View
-from dmt.types import IGNORE
+from dmt.types import IGNORE, ProgressCallback
 
 PART = 0.05
 """Share of a mask's labeled pixels that must be suspicious for it to be so: nets differ a little along every edge."""
@@ -22,7 +22,7 @@ POOR = 0.7
 
 @dataclass(frozen=True)
 class Suspect:
-    """What a jury thinks of the label of one image, or of its mask.
+    """What an ensemble thinks of the label of one image, or of its mask.
 
     Attributes:
         position: of the image in its set.
@@ -50,37 +50,37 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Docket:
-    """Images whose labels a jury shall judge.
+class LabelCheck:
+    """Images whose labels an ensemble shall judge.
 
     Attributes:
         labels: (view, places) -> (n, *S) int64, the labels in question, IGNORE where there is none.
         places: (N,) positions of the images in the set they come from.
-        known: (C,) bool, the classes that the jury has seen.
+        known: (C,) bool, the classes that the ensemble has seen.
         source: whose labels these are.
     """
 
-    jury: Jury
+    ensemble: Ensemble
     images: Images
     labels: Callable[[View, Tensor], Tensor]
     places: Tensor
     known: Tensor | None = None
     source: str = ""
 
-    def look(self, tell: Tell | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
+    def predictions(self, on_progress: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
         """Batch by batch: the images, what the nets say (nets, n, C, *S), and the labels in question (n, *S)."""
-        for view, probabilities in self.jury.look(self.images, tell):
+        for view, probabilities in self.ensemble.predictions(self.images, on_progress):
             yield view, probabilities, self.labels(view, self.places[view.positions])
 
-    def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Verdict:
-        """What the jury thinks in the mean, site by site."""
+    def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Judgment:
+        """What the ensemble thinks in the mean, site by site."""
         return confident.judge(probabilities.mean(0), given, bars, self.known)
 
     def judged(self, given: Tensor) -> Tensor:
-        """Labels (n, *S) without those of classes that the jury has never seen."""
+        """Labels (n, *S) without those of classes that the ensemble has never seen."""
         return given if self.known is None else given.where(self.known.to(given.device)[given.clamp(min=0)], IGNORE)
 
-    def only(self, places: Iterable[int]) -> "Docket":
+    def only(self, places: Iterable[int]) -> "LabelCheck":
         """The same for those of its images that are at these places."""
         wanted = torch.isin(self.places, torch.tensor(list(places), dtype=torch.int64)).nonzero().squeeze(1)
         return replace(self, images=self.images.take(wanted), places=self.places[wanted])
@@ -92,14 +92,14 @@ class Judged:
 
     Attributes:
         found: the findings, worst first.
-        dockets, bars: by whom and by which thresholds, to make pictures of it.
+        checks, bars: by whom and by which thresholds, to make pictures of it.
         of: how many images have a label in question.
         share: of their labels those that are suspicious; of masks, of the labeled pixels in the mean over images.
         agreement: the share of the labels that judges who did not learn from them would give too.
     """
 
     found: list[Suspect]
-    dockets: list[Docket]
+    checks: list[LabelCheck]
     bars: Tensor
     of: int
     share: float
@@ -118,7 +118,7 @@ class Judged:
     def counted(self) -> str:
         """How many labels are suspicious; of masks, also which part of the pixels."""
         text = f"{len(self.suspicious):,} of {self.of:,}"
-        pixels = self.dockets[0].jury.task.pixels
+        pixels = self.checks[0].ensemble.task.pixels
         return f"{text} masks, and {self.share:.1%} of the pixels, mean over masks" if pixels else text
 
     @property
@@ -130,35 +130,35 @@ class Judged:
         return f"{text}: too few, most of these marks may be false" if self.poor else text
 
 
-def thresholds(dockets: Iterable[Docket], classes: int, tell: Tell | None = None) -> Thresholds:
-    """What counts as sure of each class, over all dockets."""
+def thresholds(checks: Iterable[LabelCheck], classes: int, on_progress: ProgressCallback | None = None) -> Thresholds:
+    """What counts as sure of each class, over all checks."""
     found = Thresholds(classes)
-    for docket in dockets:
-        for _, probabilities, given in docket.look(tell):
-            found.add(probabilities.mean(0), docket.judged(given))
+    for check in checks:
+        for _, probabilities, given in check.predictions(on_progress):
+            found.add(probabilities.mean(0), check.judged(given))
     return found
 
 
-def find(docket: Docket, bars: Tensor, tell: Tell | None = None) -> Iterator[Suspect]:
+def find(check: LabelCheck, bars: Tensor, on_progress: ProgressCallback | None = None) -> Iterator[Suspect]:
     """A finding for every image."""
-    for view, probabilities, given in docket.look(tell):
-        verdict = docket.judge(probabilities, given, bars)
-        summary = confident.summarize(verdict, given, probabilities.shape[2])
-        spread = torch.stack([_said(each, given, verdict, summary) for each in probabilities], 1).tolist()
+    for view, probabilities, given in check.predictions(on_progress):
+        judgment = check.judge(probabilities, given, bars)
+        summary = confident.summarize(judgment, given, probabilities.shape[2])
+        spread = torch.stack([_said(each, given, judgment, summary) for each in probabilities], 1).tolist()
         labeled = (given != IGNORE).view(len(given), -1).any(1)
         columns = (summary.given, summary.suggested, summary.share, summary.score, labeled)
         rows = zip(view.positions.tolist(), *(column.tolist() for column in columns), spread, strict=True)
         for position, first, second, share, score, there, said in rows:
             yield Suspect(
-                position=int(docket.places[position]),
-                file=docket.images.ids[position],
+                position=int(check.places[position]),
+                file=check.images.ids[position],
                 given=first,
                 suggested=second,
                 suspicious=share >= PART,
                 score=score,
                 share=share,
                 nets=tuple((own, other) for own, other in said),
-                source=docket.source,
+                source=check.source,
                 labeled=there,
             )
 
@@ -168,9 +168,9 @@ def ranked(suspects: Iterable[Suspect]) -> list[Suspect]:
     return sorted(suspects, key=lambda each: (not each.suspicious, -each.score, each.position))
 
 
-def _said(probabilities: Tensor, given: Tensor, verdict: Verdict, summary: Summary) -> Tensor:
+def _said(probabilities: Tensor, given: Tensor, judgment: Judgment, summary: Summary) -> Tensor:
     """(n, 2) what one net gives the given class and the suggested one."""
-    pair = (confident.self_confidence(probabilities, each) for each in (given, verdict.suggested))
+    pair = (confident.self_confidence(probabilities, each) for each in (given, judgment.suggested))
     return torch.stack([_mean(each, summary.sites) for each in pair], 1)
 
 

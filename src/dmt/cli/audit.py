@@ -62,7 +62,7 @@ def audit(
         start=starting.parse(start or []),
         device=device,
     )
-    for line in done.told:
+    for line in done.lines:
         out.print(line, markup=False)
     out.print(f"look at {shlex.quote(str(done.folder / 'index.html'))}; lists and Label Studio files are beside it",
               markup=False)  # fmt: skip

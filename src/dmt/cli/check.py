@@ -26,25 +26,26 @@ def check(
     \b
     dmt check photos/
     Exit codes: 0 fine, 1 something would make a run meaningless, 2 the folder cannot be understood.
+    What gives 1 is refused by dmt fit, unless it gets --anyway.
     Layouts: labeled/<class>/* and unlabeled/**; one folder of images and a CSV (file,label);
     labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
     """
     execution = environment.pick_execution(device)
-    album = photos.open_album(folder)
+    contents = photos.open_folder(folder)
     with progress.default() as watcher:
-        seen = survey.survey(album, lambda done, of: watcher.busy("looking at images", done, of))
+        seen = survey.survey(contents, lambda done, of: watcher.busy("looking at images", done, of))
     choices: tuple[str, ...] = ()
     forecast, stops = None, False
-    if not doctor.examine(album, seen).fatal:
+    if not doctor.examine(contents, seen).fatal:
         try:
-            choice = choosing.choose(folder, execution.device)
-            choices = choice.lines
+            setup = choosing.choose(folder, execution.device)
+            choices = setup.lines
             if time:
-                config = choice.preset.config
-                rates = planning.rehearse(config, album, execution)
-                forecast = planning.line(planning.forecast(config, album, rates), execution.device)
+                config = setup.preset.config
+                rates = planning.rehearse(config, contents, execution)
+                forecast = planning.line(planning.forecast(config, contents, rates), execution.device)
         except DmtError as error:
             choices, stops = (f"a run would stop: {error}",), True
-    diagnosis = doctor.examine(album, seen, forecast, choices)
+    diagnosis = doctor.examine(contents, seen, forecast, choices)
     out.print(diagnosis.text, markup=False, emoji=False)
     raise typer.Exit(1 if diagnosis.fatal or stops else 0)

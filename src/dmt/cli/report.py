@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dmt import run_files
 from dmt.errors import ConfigError, RunError
 from dmt.reporting import report_file, scalars
 from dmt.results.report import Report
-from dmt.runs.folder import MANIFEST
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -30,6 +30,7 @@ def report(
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the numbers of the journals for TensorBoard.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --out replace a file that is no report.")] = False,
 ) -> None:
     """What came out: score per round, coverage, and the error of pseudo labels where truth exists.
 
@@ -41,7 +42,7 @@ def report(
     """
     if watch and out_ is None:
         raise ConfigError("--watch needs a page to write; add --out report.html")
-    there = [path for path in runs if (path / MANIFEST).is_file()]
+    there = [path for path in runs if (path / run_files.MANIFEST).is_file()]
     for path in sorted(set(runs) - set(there)):
         _note(f"{path} is no run folder; left out")
     if not there:
@@ -50,19 +51,19 @@ def report(
         count = scalars.write(there, tensorboard)
         out.print(f"{count:,} numbers in {tensorboard}; look with: tensorboard --logdir {tensorboard}", markup=False)
     if out_ is not None:
-        _page(there, out_, watch)
+        _page(there, out_, watch, force)
     elif tensorboard is None:
         out.print(str(Report.read(there)), markup=False)
 
 
-def _page(runs: list[Path], path: Path, watch: bool) -> None:
+def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
     if watch:
         try:
-            report_file.watch(runs, path, _note)
+            report_file.watch(runs, path, _note, force=force)
         except KeyboardInterrupt:
             _note("no longer watching")
     began = time.perf_counter()
-    size = report_file.write(runs, path)
+    size = report_file.write(runs, path, force=force)
     took = time.perf_counter() - began
     out.print(f"{path}: {size / 1e6:.1f} MB in {took:.1f} s; open it in a browser", markup=False)
 

@@ -46,7 +46,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgment:
     """What is thought of given labels, each (N, *S).
 
     Attributes:
@@ -65,7 +65,7 @@ def self_confidence(probabilities: Tensor, given: Tensor) -> Tensor:
     return probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)
 
 
-def judge(probabilities: Tensor, given: Tensor, thresholds: Tensor, known: Tensor | None = None) -> Verdict:
+def judge(probabilities: Tensor, given: Tensor, thresholds: Tensor, known: Tensor | None = None) -> Judgment:
     """Compare given labels with what nets say that did not learn from them.
 
     Args:
@@ -84,12 +84,12 @@ def judge(probabilities: Tensor, given: Tensor, thresholds: Tensor, known: Tenso
     if known is not None:
         judged &= known.to(given.device)[labels]
     margin = sure.values.where(reached, likely.values) - own
-    return Verdict(suggested, margin.where(judged, 0.0), judged & reached & (margin > 0))
+    return Judgment(suggested, margin.where(judged, 0.0), judged & reached & (margin > 0))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A verdict image by image, each (N,); for images with one label it says the same again.
+    """A judgment image by image, each (N,); for images with one label it says the same again.
 
     Attributes:
         share: of the labeled sites, those that are suspicious.
@@ -106,16 +106,16 @@ class Summary:
     sites: Tensor
 
 
-def summarize(verdict: Verdict, given: Tensor, classes: int) -> Summary:
+def summarize(judgment: Judgment, given: Tensor, classes: int) -> Summary:
     """Of every image, how much of it is suspicious, and which confusion prevails."""
-    suspicious = verdict.suspicious
+    suspicious = judgment.suspicious
     if given.dim() == 1:
         every = torch.ones_like(suspicious)
-        return Summary(suspicious.float(), verdict.margin, given, verdict.suggested, every)
+        return Summary(suspicious.float(), judgment.margin, given, judgment.suggested, every)
     count = (given != IGNORE).flatten(1).sum(1).clamp(min=1)
     share = suspicious.flatten(1).sum(1) / count
-    score = verdict.margin.where(suspicious, 0.0).flatten(1).sum(1) / count
-    pairs = given * classes + verdict.suggested
+    score = judgment.margin.where(suspicious, 0.0).flatten(1).sum(1) / count
+    pairs = given * classes + judgment.suggested
     prevailing = torch.full_like(count, IGNORE)
     for row in suspicious.flatten(1).any(1).nonzero().squeeze(1).tolist():
         prevailing[row] = pairs[row][suspicious[row]].bincount().argmax()

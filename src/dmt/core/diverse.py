@@ -15,13 +15,13 @@ class Pool:
     Attributes:
         worth: (N,) how much each is wanted, 0 or more.
         features: (N, D) what the nets see in each.
-        looks: (N, P) small copies of the images, in [0, 1], to know copies by.
+        thumbnails: (N, P) small copies of the images, in [0, 1], to know copies by.
         kinds: (N,) int, e.g. the predicted class; no kind may fill the list.
     """
 
     worth: np.ndarray
     features: np.ndarray
-    looks: np.ndarray
+    thumbnails: np.ndarray
     kinds: np.ndarray
 
 
@@ -33,7 +33,7 @@ def choose(pool: Pool, count: int, most: int) -> list[int]:
     Args:
         most: images of one kind; if all kinds are full, the rest of the list does not ask for kinds.
     """
-    features, looks = _Points(pool.features), _Points(pool.looks)
+    features, thumbnails = _Points(pool.features), _Points(pool.thumbnails)
     near = np.full(len(pool.worth), np.inf, np.float32)  # (N,) distance to the nearest that is chosen
     free = np.ones(len(pool.worth), dtype=bool)
     taken = np.zeros(int(pool.kinds.max(initial=0)) + 1, dtype=np.int64)
@@ -44,7 +44,7 @@ def choose(pool: Pool, count: int, most: int) -> list[int]:
         chosen.append(best)
         taken[pool.kinds[best]] += 1
         near = np.minimum(near, features.distances(best))
-        free &= looks.distances(best) / np.sqrt(pool.looks.shape[1]) >= COPY
+        free &= thumbnails.distances(best) / np.sqrt(pool.thumbnails.shape[1]) >= COPY
         free[best] = False
     return chosen
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from dmt.types import IGNORE
 
 DRAWS = 1000
-"""Bootstrap draws: enough for an interval that is told with one decimal."""
+"""Bootstrap draws: enough for an interval that is printed with one decimal."""
 
 CHANCE = 5.0
 """Percent: how often chance alone would mark any class of a comparison, not each."""
@@ -129,8 +129,8 @@ class Evidence:
         return cls(classes=classes, pixels=bool(pixels), **named)
 
 
-class Witness:
-    """Takes evidence batch by batch."""
+class EvidenceCollector:
+    """Collects evidence batch by batch."""
 
     def __init__(self, images: int, classes: int, pixels: bool) -> None:
         self._classes, self._pixels = classes, pixels
@@ -138,7 +138,7 @@ class Witness:
         self._cells: list[Tensor] = []  # (k, 4): image, truth, said, count
 
     @torch.no_grad()
-    def see(self, positions: Tensor, logits: Tensor, truth: Tensor) -> None:
+    def add(self, positions: Tensor, logits: Tensor, truth: Tensor) -> None:
         """Logits (n, C, *S) of the images at these positions, and their truth (n, *S)."""
         confidence, said = logits.float().softmax(1).max(1)
         rows = torch.arange(len(truth), device=truth.device).view(-1, *[1] * (truth.dim() - 1)).expand_as(truth)

@@ -1,4 +1,4 @@
-"""Room for decoded images and labels of pixels: memory while they are few, else a file that the system pages."""
+"""Buffers for decoded images and labels of pixels: in memory while small, else in a file mapped into memory."""
 
 import contextlib
 import errno
@@ -18,7 +18,7 @@ def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None) -> Tensor:
     """An uninitialized tensor; backed by ``file`` if it is large and a file is given.
 
     Raises:
-        OSError: if the disk has no room for it.
+        OSError: if the disk is too full for it.
     """
     bytes_ = int(np.prod(shape, dtype=np.int64)) * torch.empty(0, dtype=dtype).element_size()
     if file is None or bytes_ <= MEMORY:
@@ -48,14 +48,14 @@ def reopen(shape: Sequence[int], dtype: torch.dtype, file: Path) -> Tensor:
     return torch.from_numpy(np.memmap(file, dtype=kind, mode="c", shape=tuple(shape)))
 
 
-def leave(file: Path | None) -> None:
-    """Remove a room's file. Who has it open keeps what is in it, and the disk its space until they end."""
+def discard(file: Path | None) -> None:
+    """Remove a buffer's file. Processes that have it open keep its content; the disk space is freed when they end."""
     if file is not None:
         with contextlib.suppress(OSError):  # where a file in use cannot be removed, the next one takes its place
             file.unlink(missing_ok=True)
 
 
 def flush(file: Path) -> None:
-    """See that what was written to a room is on the disk."""
+    """Make sure that what was written to a buffer is on the disk."""
     with file.open("rb+") as opened:
         os.fsync(opened.fileno())

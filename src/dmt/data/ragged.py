@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from dmt.data import buffers
-
-Tell = Callable[[int, int], None]  # (done, of)
+from dmt.types import ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def fill(
     read: Callable[[int], np.ndarray],
     channels: int | None = 3,
     dtype: torch.dtype = torch.uint8,
-    tell: Tell | None = None,
+    on_progress: ProgressCallback | None = None,
     file: Path | None = None,
 ) -> Ragged:
     """Read images in parallel, straight into one buffer.
@@ -92,7 +91,7 @@ def fill(
         sizes: (height, width) of every image, as file headers give them.
         read: position -> (H, W, C) or, without channels, (H, W).
         channels: None for masks and other planes.
-        tell: hears how many are done.
+        on_progress: hears how many are done.
         file: backs the buffer if it is large.
     """
     empty = blank(sizes, channels, dtype, file)
@@ -106,8 +105,8 @@ def fill(
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders let go of the interpreter
         for done, digest in enumerate(pool.map(place, range(len(sizes))), start=1):
             digests.append(digest)
-            if tell is not None:
-                tell(done, len(sizes))
+            if on_progress is not None:
+                on_progress(done, len(sizes))
     return replace(empty, digests=tuple(digests))
 
 
@@ -122,7 +121,7 @@ def blank(
     Args:
         sizes: (height, width) of every image.
         channels: None for masks and other planes.
-        file: backs the room if that is large.
+        file: holds the pixels if they are many.
     """
     heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
     counts = heights * widths

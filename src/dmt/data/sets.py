@@ -65,6 +65,24 @@ class LabeledSet(Generic[Planes]):
         return UnlabeledSet(self.ids, self.images)
 
 
+@dataclass(frozen=True)
+class PseudoLabels(Generic[Planes]):
+    """A teacher's labels of all unlabeled images, in memory: what batches take, and what an audit judges.
+
+    Attributes:
+        labels: (N,) int64, or one ragged uint8 plane an image, 255 where a pixel was not kept.
+        confidence: (N,) float32, or one ragged int16 plane an image, of `dmt.core.codes`.
+        selected: (N,) bool, the images that teach: those kept or, of pixels, all.
+    """
+
+    labels: Planes
+    confidence: Planes
+    selected: Tensor
+
+    def __len__(self) -> int:
+        return len(self.selected)
+
+
 def fingerprint(images: tuple[LabeledSet[Any], LabeledSet[Any]]) -> str:
     """Of a whole data set, train and test."""
     return " ".join(part.fingerprint for part in images)

@@ -9,30 +9,31 @@ from typing import Any
 import torch
 from torch import nn
 
-from dmt import files
+from dmt import files, run_files
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
-from dmt.data.images.audit import Audit
-from dmt.data.pixels.pixel_audit import PixelAudit
+from dmt.data.audits import Audit
 from dmt.data.sets import LabeledSet
 from dmt.fitting import assessment, samples, teaching
 from dmt.fitting.teaching import Lesson
 from dmt.methods import catalogue
 from dmt.models import build
-from dmt.pseudo.pixel_store import PixelStore
+from dmt.pseudo import labeler
+from dmt.pseudo.labeler import LabelFolder, Teacher
+from dmt.pseudo.store import Store
 from dmt.results import guard, reading
 from dmt.runs import progress, sharing, starting, trial
-from dmt.runs.folder import ROOM, Folder, Job
+from dmt.runs.folder import Folder, Job
 from dmt.runs.identity import Work, identify
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
 from dmt.tasks import opening
-from dmt.tasks.base import Batches, Task
+from dmt.tasks.base import Task
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.journal import Journal
-from dmt.training.trainer import Trainer
+from dmt.training.trainer import Trainer, Training
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,17 @@ class Runner:
     def __init__(self, config: Config, folder: Folder, starts: Starts, conditions: Conditions) -> None:
         self._config, self.folder, self._starts = config, folder, starts
         self._conditions = conditions
-        self._tasks: dict[int, tuple[Task, Audit | PixelAudit]] = {}
+        self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
         self._jobs: list[tuple[Job, list[Work]]] = []
-        self._told: set[tuple[int, str, str, str, str]] = set()  # what the guard said in this session
+        self._told: set[tuple[int, tuple[str, ...], str, str, str]] = set()  # what the guard said in this session
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
         watcher = self._conditions.watcher
-        room = self.folder.path / ROOM
+        room = self.folder.path / run_files.CACHE
         opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading, room)
         self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
@@ -95,12 +96,11 @@ class Runner:
     def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
         """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
         if self._skipped:
-            files.write(self.folder.path / "skipped.txt", "".join(f"{line}\n" for line in self._skipped).encode())
+            files.write(self.folder.path / run_files.SKIPPED, "".join(f"{line}\n" for line in self._skipped).encode())
         for seed in seeds:
             task, audit = self._tasks[seed]
             self.folder.record_split(seed, task)
-            if isinstance(audit, PixelAudit):
-                samples.write_images(self.folder.path / "samples" / f"seed-{seed}", task, audit)
+            samples.write_images(run_files.samples(self.folder.path, seed), task, audit)
         known = self.folder.jobs()
         keep = keep or next((job.keep for job in known), "last")  # one for the whole run: its jobs are compared
         wanted = [(method, seed) for seed in seeds for method in methods]
@@ -124,19 +124,19 @@ class Runner:
         place = self.folder.stage(work.place)
         state = Checkpoint(place).state()
         trained = 0.0 if state is None else state["step"] * work.cost
-        return trained + (self._labeling(work) if PixelStore.exists(place) else 0.0)
+        return trained + (self._labeling(work) if Store.exists(place) else 0.0)
 
     def _labeling(self, work: Work) -> float:
         """The part of the work that is its teacher's."""
         if work.stage.labels is None:
             return 0.0
-        net = self._config.net_of(work.stage.labels.by[0])  # stages are called by their line
+        net = self._config.net_of(work.stage.labels.line)
         return build.forward_share(net) * self._tasks[work.seed][0].images_to_label()
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""
         place = self.folder.stage(work.place)
-        journal = Journal(place / "journal.jsonl")
+        journal = Journal(place / run_files.JOURNAL)
         if self.folder.finished(work.place):
             return
         # every session takes at least one step, however small its budget: repeating it must come to an end
@@ -152,13 +152,15 @@ class Runner:
 
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
-        checkpoint, journal = Checkpoint(place), Journal(place / "journal.jsonl")
+        checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
         task, audit = self._tasks[work.seed]
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
-        batches = task.batches(labeled, pseudo, work.stage.schedule, work.stream_seed, self._conditions.execution)
-        trainer = self._trainer(work, steps, task, batches, family)
+        plan, execution = work.stage.batch_plan(work.stream_seed), self._conditions.execution
+        batches = task.batches(labeled, pseudo, plan, execution)
+        nets: dict[str, nn.Module] = {line: self._net(work, line, task, family) for line in work.stage.lines}
+        trainer = Trainer(nets, self._training(work, steps, task), batches, execution)
         self._announce(title, steps, work.cost, checkpoint.state())
         watcher = self._conditions.watcher
         pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, watcher.step)
@@ -179,7 +181,7 @@ class Runner:
         job = reading.of_job(self.folder, self.folder.manifest(), described)
         found = guard.of_stage(job, next(stage for stage in job.stages if stage.name == work.stage.name))
         for finding in found:
-            thing = (work.seed, work.stage.line, finding.kind, finding.about, finding.remedy)
+            thing = (work.seed, work.stage.lines, finding.kind, finding.about, finding.remedy)
             if thing not in self._told:  # once for a line of nets; the report names all its rounds
                 self._told.add(thing)
                 self._conditions.watcher.note(f"guard: {title}: {finding}")
@@ -204,42 +206,54 @@ class Runner:
         task, audit = self._tasks[work.seed]
         watcher = self._conditions.watcher
 
-        def tell(done: int, of: int) -> None:
+        def on_progress(done: int, of: int) -> None:
             watcher.busy(f"labels for {title}", done, of)
             stop = self._conditions.stop
             if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
                 raise stop.error()
 
-        made, room = None, self.folder.path / ROOM
-        if not PixelStore.exists(place):  # the marker of either store
-            teacher = family[wanted.by]
-            net = self._finished(teacher, task, wanted.copy)
-            device = self._conditions.execution.device
-            made = teaching.make(net, task, audit, device, place, teaching.wish(work, teacher), tell, room)
+        folder = LabelFolder(place, self.folder.path / run_files.CACHE, on_progress)
+        if Store.exists(place):
+            store = labeler.load(task, place)
+        else:
+            by = family[wanted.by]
+            net = self._finished(by, task, wanted.line, wanted.copy)
+            teacher = Teacher(net, task, self._conditions.execution.device)
+            store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             watcher.worked(self._labeling(work))
-        return Lesson.read(place, task, journal, tell, room, made)
+        return Lesson.open(store, task, folder, journal)
 
-    def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
-        spec = task.net_spec(self._config.net_of(work.stage.line))
-        net = finished_net(self.folder.stage(work.place), spec, copy)
+    def _finished(self, work: Work, task: Task, line: str, copy: str) -> nn.Module:
+        spec = task.net_spec(self._config.net_of(line))
+        net = finished_net(self.folder.stage(work.place), spec, line, copy)
         execution = self._conditions.execution
         return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
 
-    def _trainer(self, work: Work, steps: int, task: Task, batches: Batches, family: Mapping[str, Work]) -> Trainer:
+    def _net(self, work: Work, line: str, task: Task, family: Mapping[str, Work]) -> nn.Module:
+        """The net of a line as the stage begins with it: a fresh one, or that of an earlier stage."""
         stage = work.stage
-        if stage.start is None:
-            spec = task.net_spec(self._config.net_of(stage.line))
-            fresh = build.build(spec, streams.seed_of(work.stream_seed, "net"))
-            # a stage that goes on takes its parameters from its own checkpoint
-            if Checkpoint(self.folder.stage(work.place)).state() is None:
-                said = self._starts.fill(fresh, spec, stage.line)
-                if said is not None:
-                    self._conditions.watcher.note(f"{stage.name}: {said}")
-            net: nn.Module = fresh
-        else:
-            net = self._finished(family[stage.start], task, "raw")
-        execution = self._conditions.execution
-        return Trainer([net], stage.objective, stage.schedule, batches, steps, work.stream_seed, execution)
+        if stage.start is not None:
+            return self._finished(family[stage.start], task, line, "raw")
+        spec = task.net_spec(self._config.net_of(line))
+        first = line == stage.lines[0]  # its seed is the one that a stage of this line alone has
+        names = ("net",) if first else ("net", line)
+        fresh = build.build(spec, streams.seed_of(work.stream_seed, *names))
+        # a stage that resumes takes its parameters from its own checkpoint
+        if Checkpoint(self.folder.stage(work.place)).state() is None:
+            said = self._starts.fill(fresh, spec, line)
+            if said is not None:
+                self._conditions.watcher.note(f"{stage.name}: {said}")
+        return fresh
+
+    def _training(self, work: Work, steps: int, task: Task) -> Training:
+        """What the stage trains besides its nets, and how."""
+        stage, classes = work.stage, len(task.classes)
+        channels = task.net_spec(self._config.net_of(stage.lines[0])).shape[0]
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
+            parts = stage.objective.parts(channels, classes)
+        memory = stage.objective.memory(task.sizes(0), classes)
+        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory)
 
     def _conclude(self, work: Work, title: str, trainer: Trainer, lesson: Lesson | None) -> None:
         """Scores and audit of a finished stage go to the journal, and nowhere else."""
@@ -247,29 +261,43 @@ class Runner:
         place = self.folder.stage(work.place)
         seconds = (Checkpoint(place).state() or {})["seconds"]
         steps = trainer.steps
-        cost = {"steps": steps, "images": steps * work.stage.schedule.batch, "seconds": seconds}
+        step = work.stage.cost()
+        cost = {
+            "steps": steps,
+            "images": steps * work.stage.schedule.batch,
+            "learned": steps * step.learned,
+            "looked": steps * step.looked,
+            "seconds": seconds,
+        }
         # the Oracle was trained on the validation images too
         splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
         scores = assessment.scores(trainer, task, splits, place)
         checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
         if task.pixels:
-            samples.write_prediction(place / "samples", trainer.nets[0], task, trainer.device)
-        Journal(place / "journal.jsonl").write("round", scores=scores, audit=checked, cost=cost)
+            net = next(iter(trainer.nets.values()))
+            samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
+        Journal(place / run_files.JOURNAL).write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:
             lesson.close()
         self._conditions.watcher.note(f"{title}: {_said(scores)} after {steps} steps, "
                                       f"{progress.duration(seconds)}")  # fmt: skip
 
 
-def _said(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """A stage's score in words: on the test images or, where there are none, on the validation images."""
+def _said(scores: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]) -> str:
+    """A stage's scores in words: on the test images or, where there are none, on the validation images."""
     split = next((split for split in ("test", "validation") if split in scores), None)
     if split is None:
         return "done"
-    raw = scores[split]["raw"]
-    key, name = ("mean_iou", "mean IoU") if "mean_iou" in raw else ("accuracy", "accuracy")
-    slow = f" (EMA {scores[split]['ema'][key]:.2f})" if "ema" in scores[split] else ""
-    return f"{split} {name} {raw[key]:.2f}{slow}"
+    lines = scores[split]
+    key, name = (
+        ("mean_iou", "mean IoU") if "mean_iou" in next(iter(lines.values()))["raw"] else ("accuracy", "accuracy")
+    )
+
+    def net(copies: Mapping[str, Mapping[str, Any]]) -> str:
+        slow = f" (EMA {copies['ema'][key]:.2f})" if "ema" in copies else ""
+        return f"{copies['raw'][key]:.2f}{slow}"
+
+    return f"{split} {name} {', '.join(map(net, lines.values()))}"
 
 
 def _shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:

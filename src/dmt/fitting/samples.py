@@ -1,7 +1,11 @@
-"""A few unlabeled images as pictures, the same in every round: their labels, how these count, what came of them."""
+"""A few unlabeled images as pictures, the same in every round: their labels, how these count, what came of them.
+
+A task says how many; of images that get one label each there are none.
+"""
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,50 +14,49 @@ from torch import nn
 
 from dmt import files
 from dmt.core import codes, streams
-from dmt.data.pixels.pixel_audit import PixelAudit
-from dmt.data.ragged import Ragged
+from dmt.data.audits import Audit
+from dmt.data.pixels import palettes
+from dmt.data.sets import PseudoLabels
 from dmt.fitting import assessment
 from dmt.pseudo.pixel_store import name_of
 from dmt.tasks.base import Task
 from dmt.training import inference
 from dmt.training.trainer import Trainer
 
-COUNT = 8
-PALE = (224, 224, 224)
-"""The color of pixels without a label."""
-
 
 def chosen(task: Task) -> torch.Tensor:
     """Positions of the samples in the unlabeled set."""
-    order = streams.stream("samples").permutation(len(task.unlabeled))[:COUNT]
+    order = streams.stream("samples").permutation(len(task.unlabeled))[: task.samples]
     return torch.from_numpy(np.sort(order))
 
 
-def write_images(folder: Path, task: Task, audit: PixelAudit) -> None:
+def write_images(folder: Path, task: Task, audit: Audit[Any]) -> None:
     """The images and, for the report alone, their masks."""
     positions = chosen(task).tolist()
-    kinds = ("image",) if audit.mask(0) is None else ("image", "truth")
+    kinds = ("image", "truth") if audit.known else ("image",)
     if all(len(list(folder.glob(f"*-{kind}.png"))) == len(positions) for kind in kinds):
         return
     for position in positions:
         name = name_of(position, task.unlabeled.ids[position])
         mask = audit.mask(position)
         if mask is not None:
-            _save(folder / f"{name}-truth.png", indexed(mask.numpy(), task.colors))
+            _save(folder / f"{name}-truth.png", palettes.indexed(mask.numpy(), task.colors))
         _save(folder / f"{name}-image.png", Image.fromarray(task.unlabeled.images.image(position).numpy()))
 
 
-def write_round(folder: Path, trainer: Trainer, task: Task, planes: tuple[Ragged, Ragged]) -> None:
+def write_round(folder: Path, trainer: Trainer, task: Task, pseudo: PseudoLabels[Any]) -> None:
     """Of each sample: kept labels in colors, confidence and the finished student's weight in gray."""
-    labels, confidence = planes
-    for positions, _, weights in assessment.weighed(trainer, task, planes, chosen(task)):
+    samples = chosen(task)
+    if not len(samples):
+        return
+    for positions, _, weights in assessment.weighed(trainer, task, pseudo, samples):
         for row, position in enumerate(positions.tolist()):
             name = name_of(position, task.unlabeled.ids[position])
-            kept = labels.image(position).numpy()
+            kept = pseudo.labels.image(position).numpy()
             height, width = kept.shape
             weight = weights[row, :height, :width].cpu()
-            _save(folder / f"{name}-label.png", indexed(kept, task.colors))
-            _save(folder / f"{name}-confidence.png", _gray(codes.decode(confidence.image(position))))
+            _save(folder / f"{name}-label.png", palettes.indexed(kept, task.colors))
+            _save(folder / f"{name}-confidence.png", _gray(codes.decode(pseudo.confidence.image(position))))
             _save(folder / f"{name}-weight.png", _gray(weight))
 
 
@@ -67,20 +70,7 @@ def write_prediction(folder: Path, net: nn.Module, task: Task, device: torch.dev
         for row, position in enumerate(positions[view.positions].tolist()):
             name = name_of(position, task.unlabeled.ids[position])
             height, width = task.unlabeled.images.sizes[position]
-            _save(folder / f"{name}-said.png", indexed(said[row, :height, :width].numpy(), task.colors))
-
-
-def indexed(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> Image.Image:
-    """Labels (H, W) uint8 as an image in the colors of their classes; 255 is nearly white."""
-    image = Image.fromarray(labels)
-    image.putpalette(colors(palette))
-    return image
-
-
-def colors(palette: tuple[tuple[int, int, int], ...]) -> list[int]:
-    """768 numbers: the classes' colors, black where there are no more classes, and nearly white for 255."""
-    rows = [*palette[:255], *[(0, 0, 0)] * (255 - len(palette[:255])), PALE]
-    return [number for row in rows for number in row]
+            _save(folder / f"{name}-said.png", palettes.indexed(said[row, :height, :width].numpy(), task.colors))
 
 
 def _gray(values: torch.Tensor) -> Image.Image:

@@ -12,7 +12,7 @@ import torch
 from dmt import presets
 from dmt.config import Config
 from dmt.data.folders import photo_files, photos
-from dmt.data.folders.contents import Album
+from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.methods.recipe import Recipe
@@ -36,11 +36,11 @@ LEAST = 5
 
 
 @dataclass(frozen=True)
-class Choice:
+class FolderSetup:
     """A preset made for one folder, and a line for each thing that was decided."""
 
     preset: Preset
-    album: Album
+    contents: FolderContents
     lines: tuple[str, ...]
 
 
@@ -69,30 +69,32 @@ class Asked:
         return "wheel" if net.endswith(f":{KNOWN}") and self.published else "random"
 
 
-def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Choice:
+def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> FolderSetup:
     """Decide everything for a folder. Reads names and some headers, writes nothing."""
     asked = asked or Asked()
-    album = photos.open_album(folder)
-    if not album.labeled:
+    contents = photos.open_folder(folder)
+    if not contents.labeled:
         raise DataError(f"{folder} has no labeled image; label a few of each class")
-    if len(album.classes) < 2:
-        raise DataError(f"{folder} has only one class, '{album.classes[0]}'; label images of another one too")
-    side = _short_side(album)
-    return _pixels(album, device, side, asked) if album.pixels else _images(album, device, side, asked)
+    if len(contents.classes) < 2:
+        raise DataError(f"{folder} has only one class, '{contents.classes[0]}'; label images of another one too")
+    side = _short_side(contents)
+    return _pixels(contents, device, side, asked) if contents.pixels else _images(contents, device, side, asked)
 
 
-def _short_side(album: Album) -> int:
-    """The median of the shorter sides, of photos from all over the album."""
-    every = [*album.labeled, *album.unlabeled]
+def _short_side(contents: FolderContents) -> int:
+    """The median of the shorter sides, of photos from all over the folder."""
+    every = [*contents.labeled, *contents.unlabeled]
     some = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
     sides = []
     for photo in some:
         try:
             sides.append(min(photo_files.photo_size(photo.path)))
         except DataError:
-            continue  # told when everything is read
+            continue  # reported when everything is read
     if not sides:
-        raise DataError(f"none of the first {len(some)} images in {album.root} can be read; see dmt check {album.root}")
+        raise DataError(
+            f"none of the first {len(some)} images in {contents.root} can be read; see dmt check {contents.root}"
+        )
     return int(statistics.median(sides))
 
 
@@ -142,16 +144,16 @@ def _most(net: _Net, large: bool, unlabeled: int) -> int:
     return 32
 
 
-def _images(album: Album, device: torch.device, side: int, asked: Asked) -> Choice:
+def _images(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
-    counts = [sum(photo.label == label for photo in album.labeled) for label in range(len(album.classes))]
+    counts = [sum(photo.label == label for photo in contents.labeled) for label in range(len(contents.classes))]
     net = _image_net(asked, large, side, min(counts))
-    size = _rounded(side, _most(net, large, len(album.unlabeled)))
-    validation, told = _held_out(min(counts), bool(album.validation))
+    size = _rounded(side, _most(net, large, len(contents.unlabeled)))
+    validation, held_out_line = _held_out(min(counts), bool(contents.validation))
     options = PhotoOptions(
-        classes=album.classes,
-        labels=len(album.labeled),
-        unlabeled=len(album.unlabeled),
+        classes=contents.classes,
+        labels=len(contents.labeled),
+        unlabeled=len(contents.unlabeled),
         validation=validation,
         size=size,
         # a small net, or one layer, in few steps learns nothing from strongly changed images
@@ -163,18 +165,18 @@ def _images(album: Album, device: torch.device, side: int, asked: Asked) -> Choi
         else schedules.for_images(options, large, net.published)
     )
     lines = (
-        f"task: images get labels, {len(album.classes)} classes ({album.layout})",
+        f"task: images get labels, {len(contents.classes)} classes ({contents.layout})",
         f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
         f"net={net.name}, start {net.start}: {net.why}",
-        told,
-        _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
+        held_out_line,
+        _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
     config = Config(options, recipe, net=net.name)
     preset = replace(presets.get("photos"), config=config, start=_default(net.start))
-    return Choice(preset, album, tuple(line for line in lines if line))
+    return FolderSetup(preset, contents, tuple(line for line in lines if line))
 
 
-def _pixels(album: Album, device: torch.device, side: int, asked: Asked) -> Choice:
+def _pixels(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
     most = 512 if large else 128
     crop = _rounded(min(side, most), 256 if large else 64)
@@ -185,26 +187,26 @@ def _pixels(album: Album, device: torch.device, side: int, asked: Asked) -> Choi
         net = "smp:unet/resnet34"
     net = asked.net or net
     start = asked.start_of(net)
-    held_out, told = _held_out(len(album.labeled) // 2, bool(album.validation))
+    held_out, held_out_line = _held_out(len(contents.labeled) // 2, bool(contents.validation))
     options = PhotoMaskOptions(
-        classes=album.classes,
-        palette=tuple(number for color in album.palette for number in color),
-        labels=len(album.labeled),
-        unlabeled=len(album.unlabeled),
+        classes=contents.classes,
+        palette=tuple(number for color in contents.palette for number in color),
+        labels=len(contents.labeled),
+        unlabeled=len(contents.unlabeled),
         validation=held_out,
         size=most,
         crop=(crop, crop),
     )
     recipe = schedules.for_pixels(options, large, pretrained=start != "random" and not net.startswith("fcn-"))
     lines = (
-        f"task: pixels get labels, {len(album.classes)} classes ({album.layout})",
+        f"task: pixels get labels, {len(contents.classes)} classes ({contents.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
         f"net={net}, start {start}: " + ("as you asked" if asked.net else _pixel_net_line(large, start)),
-        told,
-        _schedule_line(recipe, options.sizes.labeled, len(album.unlabeled)),
+        held_out_line,
+        _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
     preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=_default(start))
-    return Choice(preset, album, tuple(line for line in lines if line))
+    return FolderSetup(preset, contents, tuple(line for line in lines if line))
 
 
 def _default(start: str) -> str:

@@ -91,9 +91,9 @@ def _line(frame: Axes, series: Series, unit: str) -> Safe:
     dots = []
     for number, x, y in there:
         around = series.spread[number] if series.spread else math.nan
-        told = f"{series.name} {y:.2f}{'' if math.isnan(around) else f' ± {around:.2f}'}{unit}".strip()
+        tooltip = f"{series.name} {y:.2f}{'' if math.isnan(around) else f' ± {around:.2f}'}{unit}".strip()
         size = series.sizes[number] if series.sizes else 3.6
-        dots.append(tag("circle", tag("title", told), cx=f"{frame.across(x):.1f}", cy=f"{frame.up(y):.1f}",
+        dots.append(tag("circle", tag("title", tooltip), cx=f"{frame.across(x):.1f}", cy=f"{frame.up(y):.1f}",
                         r=f"{size:.1f}", class_=f"fill{series.color} edge"))  # fmt: skip
     return join([drawn, *dots])
 
@@ -146,17 +146,17 @@ def bars(label: str, frame: Axes, groups: Sequence[str], series: Sequence[Series
         for place, (_, y) in enumerate(each.points):
             if math.isfinite(y):
                 start = place - 0.4 + row * width
-                told = f"{each.name}, {groups[place]}: {y:.2f}{unit}"
-                marks.append(_bar(frame, (start, start + width), y, told, each.color))
+                tooltip = f"{each.name}, {groups[place]}: {y:.2f}{unit}"
+                marks.append(_bar(frame, (start, start + width), y, tooltip, each.color))
     return frame.draw(label, *marks)
 
 
-def _bar(frame: Axes, sides: Point, value: float, told: str, color: int) -> Safe:
+def _bar(frame: Axes, sides: Point, value: float, tooltip: str, color: int) -> Safe:
     left, right = frame.across(sides[0]), frame.across(sides[1])
     top, floor = frame.up(value), frame.up(max(frame.y[0], 0.0))
     height = abs(floor - top)
     style = f"fill{color} edge" if height > 2 else f"fill{color}"  # an edge would hide what is nearly nothing
-    return tag("rect", tag("title", told), x=f"{left:.1f}", width=f"{right - left:.1f}",
+    return tag("rect", tag("title", tooltip), x=f"{left:.1f}", width=f"{right - left:.1f}",
                y=f"{min(top, floor - 0.8):.1f}", height=f"{max(height, 0.8):.1f}", class_=style)  # fmt: skip
 
 
@@ -180,16 +180,16 @@ def grid(label: str, rows: Sequence[str], columns: Sequence[str], shares: Sequen
         marks.append(tag("text", clipped(name, 18), tag("title", name), x=margin - 8, y=f"{top + height / 2:.1f}",
                          dy="0.35em", text_anchor="end"))  # fmt: skip
         for column, share in enumerate(shares[row]):
-            told = f"{name}, {columns[column]}: {'none' if math.isnan(share) else f'{share:.1%}'}"
-            marks.append(_share(share, told, (margin + column * width, top), (width, height)))
+            tooltip = f"{name}, {columns[column]}: {'none' if math.isnan(share) else f'{share:.1%}'}"
+            marks.append(_share(share, tooltip, (margin + column * width, top), (width, height)))
     return axes.drawing(margin + len(columns) * width + 4, 26 + len(rows) * height, label, *marks)
 
 
-def _share(share: float, told: str, corner: Point, size: Point) -> Safe:
+def _share(share: float, tooltip: str, corner: Point, size: Point) -> Safe:
     (x, y), (width, height) = corner, size
     # from faint to not quite full, so that the number upon it can be read everywhere
     strength = 0.0 if math.isnan(share) else 0.04 + 0.5 * share
-    square = tag("rect", tag("title", told), x=f"{x:.1f}", y=f"{y:.1f}", width=f"{width:.1f}",
+    square = tag("rect", tag("title", tooltip), x=f"{x:.1f}", y=f"{y:.1f}", width=f"{width:.1f}",
                  height=f"{height:.1f}", class_="edge fill1", fill_opacity=f"{strength:.3f}")  # fmt: skip
     text = "–" if math.isnan(share) else f"{100 * share:.0f}"
     return join([square, tag("text", text, x=f"{x + width / 2:.1f}", y=f"{y + height / 2:.1f}", dy="0.35em",
@@ -234,10 +234,10 @@ def heat(label: str, data: Heat) -> Safe:
 def _heat_cell(data: Heat, row: int, column: int, margin: float, cell: float) -> Safe:
     share, count = data.share(row, column), data.counts[row][column]
     x, y = margin + column * cell, margin + row * cell
-    told = f"{data.names[row]} called {data.names[column]}: {count:,} ({share:.1%})"
+    tooltip = f"{data.names[row]} called {data.names[column]}: {count:,} ({share:.1%})"
     # the root shows small shares, which are what one looks for among the wrong ones
     strength = 0.55 * share if row == column else min(0.95, math.sqrt(share) * 1.2)
-    square = tag("rect", tag("title", told), x=f"{x:.1f}", y=f"{y:.1f}", width=f"{cell:.1f}", height=f"{cell:.1f}",
+    square = tag("rect", tag("title", tooltip), x=f"{x:.1f}", y=f"{y:.1f}", width=f"{cell:.1f}", height=f"{cell:.1f}",
                  class_="edge fill1" if row == column else "edge fill7", fill_opacity=f"{strength:.3f}")  # fmt: skip
     number = f"{100 * share:.0f}"
     if cell < 28 or number == "0":

@@ -7,7 +7,7 @@ pseudo/000007-<id>.code     confidence codes of all pixels: differences, their h
 ```
 
 A stage that trains right after its labels were made has them already; these files serve people, and a run that is
-stopped and goes on.
+stopped and resumed.
 """
 
 import re
@@ -20,12 +20,18 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 
-from dmt import files
+from dmt import files, run_files
 from dmt.data import buffers, ragged
-from dmt.data.ragged import Ragged, Tell
+from dmt.data.pixels import size_groups
+from dmt.data.ragged import Ragged
+from dmt.data.sets import PseudoLabels, UnlabeledSet
 from dmt.errors import RunError
 from dmt.pseudo import code_planes
+from dmt.pseudo.background import Cancelable
+from dmt.pseudo.store import Store
+from dmt.types import ProgressCallback
 
 UNSELECTED = 255
 """The pixel of a PNG that nobody learns from."""
@@ -39,103 +45,130 @@ def name_of(position: int, identity: str) -> str:
     return f"{position:06d}-{re.sub(r'[^A-Za-z0-9._-]', '_', identity)[:60]}"
 
 
-def plane_file(room: Path | None, dtype: torch.dtype) -> Path | None:
+def plane_file(cache: Path | None, dtype: torch.dtype) -> Path | None:
     """Where planes are that do not fit into memory: labels and codes are of different types."""
-    return None if room is None else room / f"pseudo-{dtype}"
+    return None if cache is None else cache / f"pseudo-{dtype}"
 
 
 @dataclass(frozen=True)
-class PixelStore:
-    """Finished pseudo labels of a stage.
+class PixelStore(Store[Ragged]):
+    """Pseudo labels of pixels.
 
     Attributes:
-        provenance: teacher, round, fraction; plain values.
-        images: how many there are.
-        kept, of: pixels with a label, of all pixels.
-        bytes: on disk, while the codes are there; 0 as long as files are being written.
+        folder: of the stage that learns from them.
+        summary: what was counted when they were selected, by the names of `SUMMARY`.
+        fresh: the planes, if they were made just now and need not be read.
+        unwritten: makes the files, if they are not there yet.
     """
 
     folder: Path
     provenance: dict[str, Any]
-    images: int
-    kept: int
-    of: int
-    _coverage: dict[str, list[int]]
-    bytes: int = 0
-
-    @staticmethod
-    def exists(folder: Path) -> bool:
-        return (folder / "pseudo.json").exists()
+    summary: dict[str, Any]
+    fresh: tuple[Ragged, Ragged] | None = None
+    unwritten: Cancelable | None = None
 
     @classmethod
     def load(cls, folder: Path) -> "PixelStore":
         """Reads the summary; planes stay on disk."""
-        return cls.of_summary(folder, files.read_json(folder / "pseudo.json"))
+        about = files.read_json(folder / run_files.PSEUDO)
+        summary = {key: about.pop(key) for key in SUMMARY if key in about}
+        return cls(folder, about, summary)
 
-    @classmethod
-    def of_summary(cls, folder: Path, about: dict[str, Any]) -> "PixelStore":
-        """From provenance and summary, which may be there before the files."""
-        provenance = {key: value for key, value in about.items() if key not in SUMMARY}
-        images, kept, of, coverage = (about[key] for key in ("images", "kept", "of", "coverage"))
-        return cls(folder, provenance, images, kept, of, coverage, about.get("bytes", 0))
+    @property
+    def kept(self) -> int:
+        return int(self.summary["kept"])
+
+    @property
+    def of(self) -> int:
+        return int(self.summary["of"])
+
+    @property
+    def images(self) -> int:
+        """All: every image teaches by those of its pixels that were kept."""
+        return int(self.summary["images"])
+
+    @property
+    def bytes(self) -> int:
+        """On disk, while the codes are there; 0 as long as files are being written."""
+        return int(self.summary.get("bytes", 0))
 
     def coverage(self, classes: int) -> dict[str, list[int]]:
-        """Per predicted class: how many pixels got that label, and how many of those were kept."""
-        return {key: counts[:classes] for key, counts in self._coverage.items()}
+        return {key: counts[:classes] for key, counts in self.summary["coverage"].items()}
+
+    def open(
+        self, unlabeled: UnlabeledSet[Ragged], on_progress: ProgressCallback | None = None, cache: Path | None = None
+    ) -> PseudoLabels[Ragged]:
+        planes = self.fresh or self.planes(unlabeled.images.sizes, on_progress, cache)
+        return PseudoLabels(*planes, selected=torch.ones(len(unlabeled), dtype=torch.bool))
+
+    def kept_labels(self, positions: Tensor, like: Tensor) -> Tensor:
+        height, width = like.shape[-2:]
+        padded = np.full((len(positions), height, width), UNSELECTED, np.uint8)
+        for row, position in zip(padded, positions.tolist(), strict=True):
+            plane = self.labels(position)
+            row[: plane.shape[0], : plane.shape[1]] = plane
+        return size_groups.truth(torch.from_numpy(padded).to(like.device))
+
+    @property
+    def pending(self) -> Cancelable | None:
+        return self.unwritten
+
+    def close(self) -> None:
+        """Labels stay, for people to look at."""
+        self.drop_codes()
 
     def planes(
-        self, sizes: Sequence[tuple[int, int]], tell: Tell | None = None, room: Path | None = None
+        self, sizes: Sequence[tuple[int, int]], tell: ProgressCallback | None = None, cache: Path | None = None
     ) -> tuple[Ragged, Ragged]:
         """All images in order: labels, uint8 with 255 where unselected, and packed codes, int16.
 
         Args:
             sizes: (height, width) of every image.
             tell: hears how many of these 2N planes are read.
-            room: as `PixelWriter` takes it.
+            cache: as `PixelWriter` takes it.
         """
 
         def codes(position: int) -> np.ndarray:
             return code_planes.signed(self._codes(position, sizes[position]))
 
-        def told(before: int) -> Tell | None:
+        def told(before: int) -> ProgressCallback | None:
             return None if tell is None else lambda done, of: tell(before + done, 2 * of)
 
         def read(plane: Callable[[int], np.ndarray], dtype: torch.dtype, before: int) -> Ragged:
-            file = plane_file(room, dtype)
+            file = plane_file(cache, dtype)
             try:
                 return ragged.fill(sizes, plane, None, dtype, told(before), file)
             finally:
-                buffers.leave(file)
+                buffers.discard(file)
 
-        return read(self._labels, torch.uint8, 0), read(codes, torch.int16, len(sizes))
+        return read(self.labels, torch.uint8, 0), read(codes, torch.int16, len(sizes))
 
     def read(self, position: int) -> tuple[np.ndarray, np.ndarray]:
         """Labels (H, W) uint8, 255 where unselected, and codes (H, W) uint16 of one image."""
-        labels = self._labels(position)
+        labels = self.labels(position)
         return labels, self._codes(position, (labels.shape[0], labels.shape[1]))
 
     def labels(self, position: int) -> np.ndarray:
         """Labels (H, W) uint8 of one image, 255 where unselected: all that a finished stage keeps."""
-        return self._labels(position)
-
-    def drop_codes(self) -> None:
-        """Remove the codes, which a trained stage needs no more. Labels stay, for people to look at."""
-        for path in (self.folder / "pseudo").glob("*.code"):
-            path.unlink()
-
-    @cached_property
-    def _paths(self) -> list[Path]:
-        paths = sorted((self.folder / "pseudo").glob("*.png"), key=lambda path: int(path.name.split("-")[0]))
-        if len(paths) != self.images:
-            raise self._damaged(f"{self.folder / 'pseudo'} has {len(paths)} of {self.images} labels")
-        return paths
-
-    def _labels(self, position: int) -> np.ndarray:
         try:
             with Image.open(self._paths[position]) as image:
                 return np.array(image)
         except (OSError, SyntaxError) as error:  # Pillow calls a broken PNG either
             raise self._damaged(f"{self._paths[position]} is unreadable ({error})") from error
+
+    def drop_codes(self) -> None:
+        """Remove the codes, which a trained stage needs no more."""
+        for path in (self.folder / run_files.PSEUDO_PIXELS).glob("*.code"):
+            path.unlink()
+
+    @cached_property
+    def _paths(self) -> list[Path]:
+        paths = sorted(
+            (self.folder / run_files.PSEUDO_PIXELS).glob("*.png"), key=lambda path: int(path.name.split("-")[0])
+        )
+        if len(paths) != self.images:
+            raise self._damaged(f"{self.folder / run_files.PSEUDO_PIXELS} has {len(paths)} of {self.images} labels")
+        return paths
 
     def _codes(self, position: int, size: tuple[int, int]) -> np.ndarray:
         path = self._paths[position].with_suffix(".code")

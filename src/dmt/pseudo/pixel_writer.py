@@ -4,6 +4,7 @@ import colorsys
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from dmt import files
+from dmt import files, run_files
 from dmt.core import codes as coding
 from dmt.core import selection, streams
 from dmt.core.ranks import ClassRanks, Selector
@@ -42,7 +43,7 @@ class PixelWriter:
         sizes: (height, width) of all images.
         classes: how many there are.
         palette: 256 RGB colors, 768 numbers; by default, colors that differ.
-        room: a folder for planes too large for memory; their files end with the process.
+        cache: a folder for planes too large for memory; their files end with the process.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class PixelWriter:
         sizes: Sequence[tuple[int, int]],
         classes: int,
         palette: Sequence[int] | None = None,
-        room: Path | None = None,
+        cache: Path | None = None,
     ) -> None:
         if PixelStore.exists(folder):
             raise FileExistsError(f"{folder} has finished pseudo labels")
@@ -61,13 +62,13 @@ class PixelWriter:
         self.folder, self.classes = folder, classes
         self._names = [name_of(position, identity) for position, identity in enumerate(ids)]
         self._palette = _colors() if palette is None else list(palette)
-        self.planes = (_plane(sizes, torch.uint8, room), _plane(sizes, torch.int16, room))
+        self.planes = (_plane(sizes, torch.uint8, cache), _plane(sizes, torch.int16, cache))
         self._ranks = ClassRanks(classes)
         self._missing = torch.ones(len(self._names), dtype=torch.bool)
         self._arriving: tuple[Tensor, Fetched] | None = None
         self._summary: dict[str, Any] | None = None
-        self._unfinished = folder / "pseudo-unfinished"
-        for left in (self._unfinished, folder / "pseudo"):
+        self._unfinished = folder / run_files.PSEUDO_UNFINISHED
+        for left in (self._unfinished, folder / run_files.PSEUDO_PIXELS):
             if left.exists():
                 shutil.rmtree(left)
         self._unfinished.mkdir(parents=True)
@@ -106,7 +107,7 @@ class PixelWriter:
     def select(
         self, fraction: float, noise: float = 0.0, seed: int = 0, device: torch.device | str = "cpu"
     ) -> dict[str, Any]:
-        """Keep the top ``fraction`` of each class over all images, in the planes. Returns a summary.
+        """Keep the top ``fraction`` of each class over all images, in the planes. Returns the store's summary.
 
         Args:
             fraction: α, the share of each predicted class to keep.
@@ -128,7 +129,7 @@ class PixelWriter:
             keep = selector(labels[part].to(device), codes[part].to(device))
             labels[part] = labels[part].where(keep.to(labels.device), UNSELECTED)
         if noise:
-            self._falsify(noise, seed)
+            self._corrupt(noise, seed)
         kept = [selection.quota(fraction, count) for count in predicted]
         self._summary = {
             "coverage": {"predicted": predicted, "kept": kept},
@@ -138,8 +139,8 @@ class PixelWriter:
         }
         return self._summary
 
-    def _falsify(self, noise: float, seed: int) -> None:
-        """Each image has its own luck."""
+    def _corrupt(self, noise: float, seed: int) -> None:
+        """Replace labels as `select` says; images are drawn independently, so their order does not matter."""
         for position in range(len(self._names)):
             rng = streams.stream(seed, "pseudo noise", position)
             labels = self.planes[0].image(position).numpy()
@@ -147,26 +148,31 @@ class PixelWriter:
             other = (labels + rng.integers(1, self.classes, labels.shape)) % self.classes
             labels[hit] = other[hit]
 
-    def write(self, provenance: dict[str, Any], given_up: Callable[[], bool] = lambda: False) -> None:
+    def store(self, provenance: dict[str, Any]) -> PixelStore:
+        """What was selected, in memory; its files are still to be written."""
+        assert self._summary is not None, "select first"
+        return PixelStore(self.folder, provenance, self._summary, self.planes, partial(self.write, provenance))
+
+    def write(self, provenance: dict[str, Any], canceled: Callable[[], bool] = lambda: False) -> None:
         """Write the files of what was selected. A thread of its own may do this: no device is touched.
 
         One thread is enough: more would be done sooner, but keep the interpreter from those who feed a GPU.
 
         Args:
             provenance: who labeled, in which round; plain values, stored beside the labels.
-            given_up: asked now and then; if so, this returns and nothing is complete.
+            canceled: asked now and then; if so, this returns and nothing is complete.
         """
         assert self._summary is not None, "select first"
         labels, codes = self.planes
         for position, name in enumerate(self._names):
-            if given_up():
+            if canceled():
                 return
             packed = code_planes.pack(code_planes.unsigned(codes.image(position).numpy()))
             (self._unfinished / f"{name}.code").write_bytes(packed)
             self._draw(self._unfinished / f"{name}.png", labels.image(position).numpy())
         summary = self._summary | {"bytes": sum(entry.stat().st_size for entry in os.scandir(self._unfinished))}
-        self._unfinished.rename(self.folder / "pseudo")
-        files.write_json(self.folder / "pseudo.json", provenance | summary)
+        self._unfinished.rename(self.folder / run_files.PSEUDO_PIXELS)
+        files.write_json(self.folder / run_files.PSEUDO, provenance | summary)
 
     def _draw(self, path: Path, kept: np.ndarray) -> None:
         image = Image.fromarray(kept)
@@ -174,11 +180,11 @@ class PixelWriter:
         image.save(path, compress_level=1 if kept.size >= code_planes.SMALL else 9)
 
 
-def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, room: Path | None) -> Ragged:
-    """Room for one number a pixel."""
-    file = plane_file(room, dtype)
+def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, cache: Path | None) -> Ragged:
+    """Space for one number a pixel."""
+    file = plane_file(cache, dtype)
     plane = ragged.blank(sizes, None, dtype, file)
-    buffers.leave(file)
+    buffers.discard(file)
     return plane
 
 

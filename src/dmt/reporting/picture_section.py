@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dmt.fitting import samples
+from dmt import run_files
+from dmt.data.pixels import palettes
 from dmt.pages import html
 from dmt.pages.html import Child, Safe, tag
 from dmt.reporting import studies
@@ -63,7 +64,7 @@ def _ramp() -> list[int]:
     stops = np.array([(48, 18, 84), (30, 110, 138), (86, 190, 110), (250, 230, 50)])
     places = np.linspace(0, 1, NO_LABEL)
     colors = [np.interp(places, np.linspace(0, 1, len(stops)), stops[:, channel]) for channel in range(3)]
-    return [*np.stack(colors, 1).round().astype(int).flatten().tolist(), *samples.PALE]
+    return [*np.stack(colors, 1).round().astype(int).flatten().tolist(), *palettes.PALE]
 
 
 def _bytes(image: Image.Image, kind: str, **options: int | bool) -> bytes:
@@ -75,10 +76,10 @@ def _bytes(image: Image.Image, kind: str, **options: int | bool) -> bytes:
 def sections(study: Study, method: str) -> Safe | None:
     """Both kinds of pictures of one seed, the first that has any."""
     for job in sorted(study.of(method, finished=False), key=lambda each: (not each.finished, each.seed)):
-        room = studies.folder_of(job) / "samples" / f"seed-{job.seed}"
-        names = sorted(path.name.removesuffix("-image.png") for path in room.glob("*-image.png"))
+        folder = run_files.samples(studies.folder_of(job), job.seed)
+        names = sorted(path.name.removesuffix("-image.png") for path in folder.glob("*-image.png"))
         if names:
-            parts = [_legend(study), _rows(study, job, room, names), _strips(job, room, names)]
+            parts = [_legend(study), _rows(study, job, folder, names), _strips(job, folder, names)]
             return html.join(parts)
     return None
 
@@ -96,16 +97,16 @@ def _legend(study: Study) -> Safe | None:
     return tag("p", *entries, class_="legend")
 
 
-def _rows(study: Study, job: JobResult, room: Path, names: Sequence[str]) -> Safe:
+def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> Safe:
     """Fig. 8: image, truth, Baseline, method."""
     base = study.base(job)
     said = [("Baseline", _stage(base)), (studies.title(job.method), _stage(job))]
     rows = []
     for name in names[:ROWS]:
-        panes: list[Pane] = [("image", room / f"{name}-image.png"), ("truth", room / f"{name}-truth.png")]
+        panes: list[Pane] = [("image", folder / f"{name}-image.png"), ("truth", folder / f"{name}-truth.png")]
         panes += [(title, _said(each, name)) for title, each in said]
         rows.append(_panes(panes, name))
-    nets = " and ".join(f"{title} {stage.name}" for title, stage in said if stage is not None)
+    nets = " and ".join(f"{title} {stage.title}" for title, stage in said if stage is not None)
     note = f"Unlabeled images of seed {job.seed}, which no net saw with a label. The nets are {nets}, raw."
     return html.figure("Image, truth, and what the nets say", tag("div", *rows, class_="rows"), note=note, wide=True)
 
@@ -121,18 +122,20 @@ def _stage(job: JobResult | None) -> StageResult | None:
 
 def _said(stage: StageResult | None, name: str) -> Path | None:
     """What its net says of a sample."""
-    return None if stage is None else stage.path / "samples" / f"{name}-said.png"
+    return None if stage is None else stage.path / run_files.SAMPLES / f"{name}-said.png"
 
 
-def _strips(job: JobResult, room: Path, names: Sequence[str]) -> Safe | None:
+def _strips(job: JobResult, folder: Path, names: Sequence[str]) -> Safe | None:
     """Fig. 6: labels and dynamic weights of the same images, round by round."""
-    line = job.shipped()[0].name[0] if job.finished else "A"
-    stages = [stage for stage in job.stages if stage.round and stage.name[0] == line]
+    line = job.shipped()[0].line if job.finished else "A"
+    stages = [stage for stage in job.stages if stage.round and stage.line == line]
     groups: list[Child] = []
     for name in names[:STRIPS]:
-        for kind, told in (("label", "labels of round"), ("weight", "their weights, round")):
-            panes = [(f"{told} {stage.round}", stage.path / "samples" / f"{name}-{kind}.png") for stage in stages]
-            first: Pane = ("image", room / f"{name}-image.png") if kind == "label" else ("", None)
+        for kind, caption in (("label", "labels of round"), ("weight", "their weights, round")):
+            panes = [
+                (f"{caption} {stage.round}", stage.path / run_files.SAMPLES / f"{name}-{kind}.png") for stage in stages
+            ]
+            first: Pane = ("image", folder / f"{name}-image.png") if kind == "label" else ("", None)
             if any(path.is_file() for _, path in panes):
                 groups.append(_panes([first, *panes], name, blank=True))
     if not groups:

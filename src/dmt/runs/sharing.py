@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from dmt import run_files
 from dmt.runs.folder import Folder
 
 UNREADY = ".taking-"
@@ -20,7 +21,7 @@ def take(folder: Folder, places: Sequence[str], donors: Iterable[Path]) -> list[
         places: the stages it will train, by the name of their folder, which tells their identity.
         donors: run folders to take from. A stage that began here goes on here.
     """
-    root = folder.path / "stages"
+    root = folder.path / run_files.STAGES
     for left in root.glob(f"{UNREADY}*"):  # by a process that was killed
         shutil.rmtree(left)
     taken = []

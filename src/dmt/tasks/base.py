@@ -9,10 +9,9 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.core.metrics import Confusion
-from dmt.core.schedule import Schedule
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.models.build import NetSpec
-from dmt.types import Batch, Sizes
+from dmt.types import Batch, BatchPlan, BatchShape, Sizes, Target
 
 
 class Batches(Protocol):
@@ -21,7 +20,7 @@ class Batches(Protocol):
     Drawing is small work for the host; making is static tensor code that can be compiled and recorded.
     """
 
-    size: int  # images in a batch, labeled and not
+    shape: BatchShape  # of every batch
 
     def draw(self, step: int) -> Any:
         """What the step takes: a tree of tensors on the device."""
@@ -44,6 +43,9 @@ class Task(ABC):
     pixels: ClassVar[bool]
     """Whether every pixel gets a label, or every image."""
 
+    samples: ClassVar[int] = 0
+    """Unlabeled images whose labels and predictions the report shows as pictures, round by round."""
+
     classes: tuple[str, ...]
     labeled: LabeledSet[Any]
     unlabeled: UnlabeledSet[Any]
@@ -61,17 +63,25 @@ class Task(ABC):
 
     @abstractmethod
     def batches(
-        self, labeled: LabeledSet[Any], pseudo: Any | None, schedule: Schedule, seed: int, execution: Execution
+        self, labeled: LabeledSet[Any], pseudo: PseudoLabels[Any] | None, plan: BatchPlan, execution: Execution
     ) -> Batches:
-        """Training batches of labeled images and, if the schedule asks for them, of unlabeled ones.
+        """Training batches of labeled images and, if the plan asks for them, of unlabeled ones.
 
         Args:
-            pseudo: stored labels as this task's store gives them, or None: then unlabeled images come without.
+            pseudo: stored labels of the unlabeled images, or None: then those come without.
         """
 
     @abstractmethod
     def views(self, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Iterator[View]:
         """All images for inference, each once."""
+
+    @abstractmethod
+    def target(self, pseudo: PseudoLabels[Any], positions: Tensor, view: View) -> Target:
+        """Stored labels of a view's images, which are at these positions: (n, *S) on the view's device."""
+
+    @abstractmethod
+    def labeled_sites(self) -> list[int]:
+        """Labeled images or pixels of each class: what the shares of pseudo labels are compared with."""
 
     def meter(self, device: torch.device) -> Confusion:
         """A fresh score keeper."""

@@ -1,7 +1,7 @@
 """Images that get one label each."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,18 +9,17 @@ import torch
 from torch import Tensor
 
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.images import augment, batches, splits
-from dmt.data.images.audit import Audit
+from dmt.data.images.audit import ImageAudit
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
-from dmt.types import IMAGENET, Normalization, Target
+from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 VIEWED = 500
 """Images per forward outside of training, at most."""
@@ -38,7 +37,7 @@ class Classification(Task):
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
     normalization: Normalization
-    augment: augment.Augment
+    policies: Mapping[str, augment.Augment]  # of every kind of view
     labeled: LabeledSet[Tensor]
     unlabeled: UnlabeledSet[Tensor]
     validation: LabeledSet[Tensor]
@@ -50,14 +49,16 @@ class Classification(Task):
     def batches(
         self,
         labeled: LabeledSet[Tensor],
-        pseudo: tuple[Tensor, Target] | None,
-        schedule: Schedule,
-        seed: int,
+        pseudo: PseudoLabels[Tensor] | None,
+        plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
-        taken = (self.unlabeled.images, pseudo) if schedule.pseudo else None
-        sizes = (schedule.labeled, schedule.pseudo)
-        return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
+        taught = None
+        if pseudo is not None:
+            positions = pseudo.selected.nonzero().squeeze(1)
+            taught = positions, Target(pseudo.labels[positions], pseudo.confidence[positions])
+        unlabeled = batches.Unlabeled(self.unlabeled.images, taught) if plan.views else None
+        return batches.ImageBatches(labeled, plan, self.policies, execution, unlabeled)
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
         count = images_per_forward(tuple(images.images.shape[2:]), device)
@@ -65,6 +66,14 @@ class Classification(Task):
             positions = torch.arange(start, min(start + count, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
             yield View(positions, batches.scale(images.images[positions].to(device)), truth)
+
+    def target(self, pseudo: PseudoLabels[Tensor], positions: Tensor, view: View) -> Target:
+        """Of every image, whether it was kept or not."""
+        device = view.images.device
+        return Target(pseudo.labels[positions].to(device), pseudo.confidence[positions].to(device))
+
+    def labeled_sites(self) -> list[int]:
+        return self.labeled.labels.bincount(minlength=len(self.classes)).tolist()
 
 
 def images_per_forward(size: tuple[int, ...], device: torch.device) -> int:
@@ -84,7 +93,9 @@ def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
     return NetSpec(net, len(options.classes), (3, options.size, options.size), IMAGENET)
 
 
-def split_photos(options: PhotoOptions, parts: photo_sets.Parts[Tensor], seed: int) -> tuple[Classification, Audit]:
+def split_photos(
+    options: PhotoOptions, parts: photo_sets.FolderSets[Tensor], seed: int
+) -> tuple[Classification, ImageAudit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):
@@ -98,18 +109,18 @@ def split_photos(options: PhotoOptions, parts: photo_sets.Parts[Tensor], seed: i
         classes=options.classes,
         shape=(3, options.size, options.size),
         normalization=IMAGENET,
-        augment=augment.POLICIES[options.augment],
+        policies=options.policies,
         labeled=labeled,
         unlabeled=parts.unlabeled,
         validation=validation,
         test=parts.test,
     )
-    return task, Audit(None, labeled)
+    return task, ImageAudit(None, labeled)
 
 
 def split_up(
     options: DataOptions, images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]], seed: int
-) -> tuple[Classification, Audit]:
+) -> tuple[Classification, ImageAudit]:
     """A task, and apart from it the audit that alone knows the truth of its unlabeled images.
 
     Args:
@@ -128,10 +139,10 @@ def split_up(
         classes=data.classes,
         shape=data.shape,
         normalization=data.normalization,
-        augment=augment.POLICIES[options.augment],
+        policies=options.policies,
         labeled=train.take(parts.labeled),
         unlabeled=hidden.without_truth(),
         validation=train.take(parts.validation),
         test=test,
     )
-    return task, Audit(hidden.labels, train)
+    return task, ImageAudit(hidden.labels, train)

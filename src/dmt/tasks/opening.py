@@ -5,22 +5,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dmt import run_files
 from dmt.data import sets
+from dmt.data.audits import Audit
 from dmt.data.folders import photo_sets, photos
-from dmt.data.folders.contents import Album
+from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
-from dmt.data.images.audit import Audit
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
-from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.data.pixels.segment_sets import SEGMENT_SETS
-from dmt.data.ragged import Tell
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
 from dmt.models.build import NetSpec
 from dmt.tasks import classification, segmentation
 from dmt.tasks.base import Task
+from dmt.types import ProgressCallback
 
 Options = DataOptions | SegmentOptions | PhotoOptions | PhotoMaskOptions
 Notify = Callable[[str], None]
@@ -31,12 +31,12 @@ class Opened:
     """A data set in memory, not split yet."""
 
     options: Options
-    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.Parts[Any]  # (train, test), or an album's
+    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.FolderSets[Any]  # (train, test), or a folder's
 
     @property
     def fingerprint(self) -> str:
         """Of all images and labels."""
-        if isinstance(self.parts, photo_sets.Parts):
+        if isinstance(self.parts, photo_sets.FolderSets):
             every = (self.parts.labeled, self.parts.unlabeled, self.parts.validation, self.parts.test)
             return " ".join(part.fingerprint for part in every)
         return sets.fingerprint(self.parts)
@@ -44,14 +44,14 @@ class Opened:
     @property
     def skipped(self) -> tuple[str, ...]:
         """Unlabeled files that could not be read, with the reason."""
-        return self.parts.skipped if isinstance(self.parts, photo_sets.Parts) else ()
+        return self.parts.skipped if isinstance(self.parts, photo_sets.FolderSets) else ()
 
-    def split(self, seed: int) -> tuple[Task, Audit | PixelAudit]:
+    def split(self, seed: int) -> tuple[Task, Audit[Any]]:
         """The task of this seed, and the audit that alone knows the truth of its unlabeled images."""
         match self.options, self.parts:
-            case PhotoOptions() as options, photo_sets.Parts() as parts:
+            case PhotoOptions() as options, photo_sets.FolderSets() as parts:
                 return classification.split_photos(options, parts, seed)
-            case PhotoMaskOptions() as options, photo_sets.Parts() as parts:
+            case PhotoMaskOptions() as options, photo_sets.FolderSets() as parts:
                 return segmentation.split_photos(options, parts, seed)
             case SegmentOptions() as options, tuple() as images:
                 return segmentation.split_up(options, images, seed)
@@ -60,17 +60,17 @@ class Opened:
         raise TypeError(f"{type(self.options).__name__} does not go with {type(self.parts).__name__}")
 
 
-def read(options: Options, folder: Path, notify: Notify, tell: Tell, room: Path | None = None) -> Opened:
+def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None = None) -> Opened:
     """Read a data set.
 
     Args:
         folder: where it lies, if it is not embedded.
         notify: hears of what is unusual.
         tell: hears how many files are done.
-        room: folder for decoded images that are too many for memory.
+        cache: folder for decoded images that are too many for memory.
     """
     if isinstance(options, PhotoOptions | PhotoMaskOptions):
-        return _album(options, folder, notify, tell, room)
+        return _own_folder(options, folder, notify, tell, cache)
     if isinstance(options, SegmentOptions):
         masked = SEGMENT_SETS[options.dataset]
         opened, known = Opened(options, masked.read(folder, notify, tell)), (masked.train, masked.test)
@@ -87,31 +87,34 @@ def read(options: Options, folder: Path, notify: Notify, tell: Tell, room: Path 
     return opened
 
 
-def _album(
-    options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: Tell, room: Path | None
+def _own_folder(
+    options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None
 ) -> Opened:
-    album = photos.open_album(folder)
-    if album.classes != options.classes or album.pixels != isinstance(options, PhotoMaskOptions):
+    contents = photos.open_folder(folder)
+    if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
         raise DataError(f"{folder} has other classes than the run was made for ({', '.join(options.classes)})")
-    opened = read_album(options, album, tell, room)
-    assert isinstance(opened.parts, photo_sets.Parts)
+    opened = read_folder(options, contents, tell, cache)
+    assert isinstance(opened.parts, photo_sets.FolderSets)
     skipped = opened.parts.skipped
-    if album.unlabeled and not len(opened.parts.unlabeled):
+    if contents.unlabeled and not len(opened.parts.unlabeled):
         raise DataError(f"none of the {len(skipped):,} unlabeled images can be read, the first: {skipped[0]}")
     for line in skipped[:5]:
         notify(f"skipped {line}")
     if len(skipped) > 5:
-        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's skipped.txt names them all")
+        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's {run_files.SKIPPED} names them all")
     return opened
 
 
-def read_album(
-    options: PhotoOptions | PhotoMaskOptions, album: Album, tell: Tell = lambda done, of: None, room: Path | None = None
+def read_folder(
+    options: PhotoOptions | PhotoMaskOptions,
+    contents: FolderContents,
+    tell: ProgressCallback = lambda done, of: None,
+    cache: Path | None = None,
 ) -> Opened:
-    """Read the images of an album that is understood already."""
+    """Read the images of a folder that is understood already."""
     if isinstance(options, PhotoOptions):
-        return Opened(options, photo_sets.read_squares(album, options.size, room, tell))
-    return Opened(options, photo_sets.read_planes(album, options.size, room, tell))
+        return Opened(options, photo_sets.read_squares(contents, options.size, cache, tell))
+    return Opened(options, photo_sets.read_planes(contents, options.size, cache, tell))
 
 
 def net_spec(options: Options, net: str) -> NetSpec:

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from dmt.core import streams
+from dmt.core import codes, streams
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoMaskOptions
 from dmt.data.pixels import published, size_groups
@@ -17,13 +16,14 @@ from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.pixels.pixel_batches import PixelBatches, Unlabeled
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.data.pixels.segment_sets import SEGMENT_SETS, Parts
+from dmt.data.pixels.size_groups import Group
 from dmt.data.pixels.windows import Window
 from dmt.data.ragged import Ragged
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
-from dmt.types import IMAGENET, Normalization
+from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 LOGITS = 84_000_000
 """The most that a batch outside of training has."""
@@ -34,6 +34,7 @@ class Segmentation(Task):
     """Images of any size with masks, held in memory as uint8."""
 
     pixels: ClassVar[bool] = True
+    samples: ClassVar[int] = 8
 
     classes: tuple[str, ...]
     palette: tuple[tuple[int, int, int], ...]
@@ -54,16 +55,15 @@ class Segmentation(Task):
     def batches(
         self,
         labeled: LabeledSet[Ragged],
-        pseudo: tuple[Ragged, Ragged] | None,
-        schedule: Schedule,
-        seed: int,
+        pseudo: PseudoLabels[Ragged] | None,
+        plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
         unlabeled = None
-        if schedule.pseudo:
-            unlabeled = Unlabeled(self.unlabeled.images, *(pseudo or (None, None)))
-        sizes = (schedule.labeled, schedule.pseudo)
-        return PixelBatches(labeled, sizes, self.window, seed, execution, unlabeled)
+        if plan.views:
+            planes = (None, None) if pseudo is None else (pseudo.labels, pseudo.confidence)
+            unlabeled = Unlabeled(self.unlabeled.images, *planes)
+        return PixelBatches(labeled, plan, self.window, execution, unlabeled)
 
     def images_to_label(self) -> float:
         """Whole images, where training sees windows."""
@@ -77,6 +77,20 @@ class Segmentation(Task):
             if isinstance(images, LabeledSet):
                 truth = size_groups.truth(size_groups.gather_plane(images.labels, group, device))
             yield View(torch.tensor(group.positions), size_groups.gather(images.images, group, device), truth)
+
+    def target(self, pseudo: PseudoLabels[Ragged], positions: torch.Tensor, view: View) -> Target:
+        """Of the pixels that were kept, padded as in the view."""
+        device, (height, width) = view.images.device, view.images.shape[-2:]
+        group = Group(positions.tolist(), height, width)
+        labels = size_groups.gather_plane(pseudo.labels, group, device)
+        packed = size_groups.gather_plane(pseudo.confidence, group, device, fill=-codes.OFFSET)
+        return Target(size_groups.truth(labels), codes.decode(packed))
+
+    def labeled_sites(self) -> list[int]:
+        counts = torch.zeros(256, dtype=torch.int64)
+        for position in range(len(self.labeled)):
+            counts += self.labeled.labels.image(position).flatten().bincount(minlength=256)
+        return counts[: len(self.classes)].tolist()  # without 255, a pixel that has no label
 
 
 def net_spec(options: SegmentOptions, net: str) -> NetSpec:
@@ -120,7 +134,7 @@ def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
 
 
 def split_photos(
-    options: PhotoMaskOptions, parts: photo_sets.Parts[Ragged], seed: int
+    options: PhotoMaskOptions, parts: photo_sets.FolderSets[Ragged], seed: int
 ) -> tuple[Segmentation, PixelAudit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the masks of the others."""
     labeled, validation = parts.labeled, parts.validation

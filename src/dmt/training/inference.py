@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dmt.core.evidence import Evidence, Witness
+from dmt.core.evidence import Evidence, EvidenceCollector
 from dmt.core.metrics import Confusion
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.tasks.base import Task, View
@@ -66,17 +66,19 @@ def logits(
 
 def score(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device) -> Score:
     """Measure a net against truth."""
-    return testify(net, task, images, device)[0]
+    return score_with_evidence(net, task, images, device)[0]
 
 
-def testify(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device) -> tuple[Score, Evidence]:
+def score_with_evidence(
+    net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device
+) -> tuple[Score, Evidence]:
     """Measure a net against truth, and keep what it said of every image."""
-    meter, witness = task.meter(device), Witness(len(images), len(task.classes), task.pixels)
+    meter, collector = task.meter(device), EvidenceCollector(len(images), len(task.classes), task.pixels)
     for view, output in logits(net, task, images, device):
         assert view.truth is not None
         meter.add(output, view.truth)
-        witness.see(view.positions, output, view.truth)
-    return _score(meter, task.pixels), witness.evidence()
+        collector.add(view.positions, output, view.truth)
+    return _score(meter, task.pixels), collector.evidence()
 
 
 def _score(meter: Confusion, pixels: bool) -> Score:

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from dmt import files
+from dmt import files, outputs, run_files
 from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError, unknown
 from dmt.models import build
@@ -133,9 +133,10 @@ def pictures(run: Path, spec: NetSpec, check: Sequence[Path], data_folder: Path 
     options = reading.configuration_of(folder).data
     paths, kind = _spread(predict.find(check), MANY), "images given"
     if not paths and spec.pixels:
-        paths, kind = sorted(run.glob("samples/*/*-image.png"))[:FEW], "sample images of the run"
+        paths, kind = sorted(run.glob(f"{run_files.SAMPLES}/*/*-image.png"))[:FEW], "sample images of the run"
     if not paths and (place := data_folder or folder.manifest().get("folder")):
-        ids = [name for split in sorted(run.glob("splits/*.json")) for name in files.read_json(split)["labeled"]]
+        splits = sorted((run / run_files.SPLITS).glob("*.json"))
+        ids = [name for split in splits for name in files.read_json(split)["labeled"]]
         there = (Path(place) / name for name in _spread(ids, MANY))
         paths, kind = [path for path in there if path.is_file()][:FEW], "labeled photos of the run"
     if paths:
@@ -221,6 +222,7 @@ def _place(run: Path, to: str, out: str | Path | None, force: bool) -> Path:
     if path.suffix != f".{to}":
         raise ConfigError(f"--out must end in .{to}, and {path} does not")
     for each in (path, path.with_suffix(".json"))[: 1 if to == "onnx" else 2]:
+        outputs.require_free(each)
         if each.exists() and (each.is_dir() or not force):
             raise RunError(f"{each} is there already; give another --out, or --force to replace a file")
     return path

@@ -8,10 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dmt import files
+from dmt import files, outputs
 from dmt.errors import ConfigError, RunError
 from dmt.results import reading
-from dmt.runs.folder import LOCK, ROOM, Folder
+from dmt.run_files import CACHE, LOCK
+from dmt.runs.folder import Folder
 
 INDEX = "pack.json"
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -38,7 +39,10 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Pa
     and used, but not grow by other methods.
     """
     folder = Folder(run)
-    folder.manifest()  # what is no run is told so, and not touched
+    folder.manifest()  # what is no run is refused, and not touched
+    outputs.require_outside_runs(out)
+    if out.exists() and not out.is_dir():
+        raise RunError(f"{out} is a file; give --out a new folder")
     if out.exists() and any(out.iterdir()):
         raise RunError(f"{out} is not empty; give a new --out")
     with folder.locked():
@@ -63,6 +67,7 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
     """
     index = _index(packed)
     out = packed.absolute().parent / index["run"] if out is None else out
+    outputs.require_outside_runs(out)
     if out.exists():
         raise RunError(f"{out} exists already; give a new --out")
     content = b"".join(_part(packed / name, digest) for name, digest in index["parts"].items())
@@ -96,7 +101,7 @@ def _archive(run: Path, spared: set[Path]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted(run.rglob("*")):
-            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / ROOM in path.parents
+            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / CACHE in path.parents
             if path.is_file() and not ours and path not in spared:
                 archive.add(path, arcname=str(path.relative_to(run)))
     return stream.getvalue()

@@ -8,19 +8,19 @@ from PIL import Image
 from tests.data.folders import photo_layout
 
 from dmt.data.folders import doctor, photos, survey
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.doctor import Diagnosis
 from dmt.data.folders.survey import Look, Survey
 
 
 def examined(root: Path) -> Diagnosis:
-    album = photos.open_album(root)
-    return doctor.examine(album, survey.survey(album))
+    contents = photos.open_folder(root)
+    return doctor.examine(contents, survey.survey(contents))
 
 
 def sole(diagnosis: Diagnosis, severity: str, *words: str) -> str:
-    """The one finding that has these words; it must be so severe."""
-    found = [each for each in diagnosis.findings if all(word in each.text for word in words)]
+    """The one issue that has these words; it must be so severe."""
+    found = [each for each in diagnosis.issues if all(word in each.text for word in words)]
     assert len(found) == 1, diagnosis.text
     assert found[0].severity == severity
     assert f"  {severity}: {found[0].text}\n" in diagnosis.text
@@ -42,11 +42,11 @@ def masks(tmp_path: Path) -> Path:
 
 
 def test_what_is_there_and_what_would_be_done(classes: Path) -> None:
-    album = photos.open_album(classes)
-    diagnosis = doctor.examine(album, survey.survey(album), "about 2 minutes", ["size=48: small", "net=[bold]x"])
+    contents = photos.open_folder(classes)
+    diagnosis = doctor.examine(contents, survey.survey(contents), "about 2 minutes", ["size=48: small", "net=[bold]x"])
     assert not diagnosis.fatal
-    assert diagnosis.findings == ()
-    for line in ("18 labeled, 8 unlabeled, 6 test", "height 48; width 64", "nothing is wrong", album.layout):
+    assert diagnosis.issues == ()
+    for line in ("18 labeled, 8 unlabeled, 6 test", "height 48; width 64", "nothing is wrong", contents.layout):
         assert line in diagnosis.text
     assert "│ disk     │       6 │    2 │" in diagnosis.text
     assert diagnosis.text.endswith("what it would do\n  size=48: small\n  net=[bold]x\n  about 2 minutes\n")
@@ -54,7 +54,7 @@ def test_what_is_there_and_what_would_be_done(classes: Path) -> None:
 
 def test_masks_are_counted_by_images_and_pixels(masks: Path) -> None:
     diagnosis = examined(masks)
-    assert diagnosis.findings == ()
+    assert diagnosis.issues == ()
     assert "│ ground   │      15 │" in diagnosis.text
     assert "labeled pixels" in diagnosis.text
 
@@ -113,8 +113,8 @@ def test_what_makes_a_run_meaningless(classes: Path, spoil: Callable[[Path], Non
 
 def test_nothing_labeled(tmp_path: Path) -> None:
     path = photo_layout.save(photo_layout.scene("disk", 0)[0], tmp_path / "a.png")
-    album = Album(tmp_path, "made by hand", False, (), (), (Photo("a.png", path),))
-    diagnosis = doctor.examine(album, survey.survey(album))
+    contents = FolderContents(tmp_path, "made by hand", False, (), (), (Photo("a.png", path),))
+    diagnosis = doctor.examine(contents, survey.survey(contents))
     sole(diagnosis, "error", "there is no labeled image")
     assert diagnosis.fatal
 
@@ -192,7 +192,7 @@ def test_files_that_cannot_be_read_are_listed_with_reasons(classes: Path) -> Non
 def test_validation_put_aside_makes_up_for_few_labels(classes: Path) -> None:
     few_labels(classes)
     photo_layout.write_images(classes / "val/disk", ["disk"] * 2, 400)
-    assert examined(classes).findings == ()
+    assert examined(classes).issues == ()
 
 
 def test_what_is_only_worth_a_note(classes: Path) -> None:
@@ -208,7 +208,7 @@ def test_what_is_only_worth_a_note(classes: Path) -> None:
     sole(diagnosis, "note", "1 unlabeled picture is a copy of others")
     sole(diagnosis, "note", "1 group of labeled pictures looks alike", "≈", "flatters")
     sole(diagnosis, "note", "labeled/empty holds no images")
-    assert len(diagnosis.findings) == 5
+    assert len(diagnosis.issues) == 5
     assert not diagnosis.fatal
 
 
@@ -268,7 +268,7 @@ def test_colors_that_were_inferred_name_the_file_to_write(tmp_path: Path) -> Non
     sole(diagnosis, "note", f"write {tmp_path / 'classes.txt'}", "'color #000000 0 0 0'")
     assert not diagnosis.fatal
     photo_layout.write_names(tmp_path / "classes.txt", photo_layout.MASK_COLORS)
-    assert examined(tmp_path).findings == ()
+    assert examined(tmp_path).issues == ()
 
 
 def test_names_of_any_kind_stay_in_their_line(tmp_path: Path) -> None:
@@ -291,8 +291,8 @@ def test_long_lists_are_cut() -> None:
     names = tuple(f"class {number}" for number in range(1000))
     looks = tuple(Look(f"{number}.png", "labeled", number % 500, (9, 9)) for number in range(500))
     labeled = tuple(Photo(look.id, Path(look.id), look.label) for look in looks)
-    album = Album(Path("folder"), "made by hand", False, names, labeled, ())
-    diagnosis = doctor.examine(album, Survey(looks, len(names)))
+    contents = FolderContents(Path("folder"), "made by hand", False, names, labeled, ())
+    diagnosis = doctor.examine(contents, Survey(looks, len(names)))
     assert "\nand 940 more classes\n" in diagnosis.text
     assert "'0.png', '1.png', '2.png', '3.png', '4.png' and 495 more;" in diagnosis.text
     assert max(map(len, diagnosis.text.splitlines())) < 300

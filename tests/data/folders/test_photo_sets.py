@@ -15,8 +15,8 @@ from torch import Tensor
 
 from dmt.data import buffers
 from dmt.data.folders import photo_files, photo_sets, photos
-from dmt.data.folders.contents import Album
-from dmt.data.folders.photo_sets import Parts
+from dmt.data.folders.contents import FolderContents
+from dmt.data.folders.photo_sets import FolderSets
 from dmt.data.ragged import Ragged
 from dmt.errors import DataError
 
@@ -42,11 +42,11 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "MEMORY", 0)
 
 
-def squares(root: Path, room: Path | None = None, size: int = 24) -> Parts[Tensor]:
-    return photo_sets.read_squares(photos.open_album(root), size, room, quiet)
+def squares(root: Path, cache: Path | None = None, size: int = 24) -> FolderSets[Tensor]:
+    return photo_sets.read_squares(photos.open_folder(root), size, cache, quiet)
 
 
-def same(one: Parts[Tensor], other: Parts[Tensor]) -> bool:
+def same(one: FolderSets[Tensor], other: FolderSets[Tensor]) -> bool:
     sets = ("labeled", "unlabeled", "validation", "test")
     alike = all(getattr(one, name).fingerprint == getattr(other, name).fingerprint for name in sets)
     pixels = all(torch.equal(getattr(one, name).images, getattr(other, name).images) for name in sets)
@@ -58,9 +58,9 @@ def same(one: Parts[Tensor], other: Parts[Tensor]) -> bool:
 
 @pytest.mark.parametrize("size", [16, 48, 100])
 def test_squares_are_the_middle_of_the_photos(classes: Path, size: int) -> None:
-    album = photos.open_album(classes)
-    parts = photo_sets.read_squares(album, size, None, quiet)
-    for name, part in album.parts():
+    contents = photos.open_folder(classes)
+    parts = photo_sets.read_squares(contents, size, None, quiet)
+    for name, part in contents.parts():
         held = getattr(parts, name)
         assert held.ids == tuple(photo.id for photo in part)
         assert held.images.shape == (len(part), 3, size, size)
@@ -112,10 +112,10 @@ def test_a_file_gives_the_same_as_memory(classes: Path, tmp_path: Path, monkeypa
     memory = squares(classes, tmp_path / "unused")
     assert not (tmp_path / "unused").exists()
     monkeypatch.setattr(buffers, "MEMORY", 0)
-    assert same(memory, squares(classes, tmp_path / "room"))
+    assert same(memory, squares(classes, tmp_path / "cache"))
 
     monkeypatch.setattr(photo_files, "read_photo", lambda path: pytest.fail(f"{path} was decoded again"))
-    assert same(memory, squares(classes, tmp_path / "room"))
+    assert same(memory, squares(classes, tmp_path / "cache"))
 
 
 @pytest.mark.usefixtures("cramped")
@@ -129,15 +129,15 @@ def test_a_file_gives_the_same_as_memory(classes: Path, tmp_path: Path, monkeypa
     ],
 )
 def test_what_changed_is_decoded_again(classes: Path, tmp_path: Path, change: Callable[[Path], object]) -> None:
-    squares(classes, tmp_path / "room")
+    squares(classes, tmp_path / "cache")
     change(classes)
-    assert same(squares(classes, tmp_path / "room"), squares(classes))
+    assert same(squares(classes, tmp_path / "cache"), squares(classes))
 
 
 @pytest.mark.usefixtures("cramped")
 def test_another_size_has_another_file(classes: Path, tmp_path: Path) -> None:
-    squares(classes, tmp_path / "room")
-    assert same(squares(classes, tmp_path / "room", 16), squares(classes, None, 16))
+    squares(classes, tmp_path / "cache")
+    assert same(squares(classes, tmp_path / "cache", 16), squares(classes, None, 16))
 
 
 @pytest.mark.usefixtures("cramped")
@@ -148,23 +148,23 @@ def test_a_broken_photo_that_gets_a_label_is_refused(tmp_path: Path) -> None:
     (root / "0002.jpg").write_bytes(b"")
     rows = [("file", "label"), ("0000.jpg", "disk"), ("0001.jpg", "square")]
     photo_layout.write_table(root, rows)
-    assert squares(root, tmp_path / "room").unlabeled.ids == ("0003.jpg",)
+    assert squares(root, tmp_path / "cache").unlabeled.ids == ("0003.jpg",)
     photo_layout.write_table(root, [*rows, ("0002.jpg", "disk")])
     with pytest.raises(DataError, match=r"0002\.jpg is empty"):
-        squares(root, tmp_path / "room")
+        squares(root, tmp_path / "cache")
 
 
 # --- planes ---
 
 
-def planes(root: Path, most: int = 512, room: Path | None = None) -> tuple[Album, Parts[Ragged]]:
-    album = photos.open_album(root)
-    return album, photo_sets.read_planes(album, most, room, quiet)
+def planes(root: Path, most: int = 512, cache: Path | None = None) -> tuple[FolderContents, FolderSets[Ragged]]:
+    contents = photos.open_folder(root)
+    return contents, photo_sets.read_planes(contents, most, cache, quiet)
 
 
 def test_planes_at_native_size(masks: Path) -> None:
-    album, parts = planes(masks)
-    for name, part in album.parts():
+    contents, parts = planes(masks)
+    for name, part in contents.parts():
         held = getattr(parts, name)
         assert held.ids == tuple(photo.id for photo in part)
         for place, photo in enumerate(part):
@@ -214,9 +214,9 @@ def test_planes_that_cannot_be_read(masks: Path) -> None:
     (masks / "unlabeled/9000.jpg").write_bytes(b"")  # seen in its header
     broken = masks / "unlabeled/9002.jpg"
     broken.write_bytes(broken.read_bytes()[:-300])  # seen when it is decoded
-    album, parts = planes(masks)
+    contents, parts = planes(masks)
     assert parts.unlabeled.ids == ("unlabeled/9001.jpg", "unlabeled/9003.jpg")
-    for place, photo in enumerate((album.unlabeled[1], album.unlabeled[3])):
+    for place, photo in enumerate((contents.unlabeled[1], contents.unlabeled[3])):
         assert np.array_equal(parts.unlabeled.images.image(place).numpy(), photo_files.read_photo(photo.path))
     assert [line.split("/")[-1].split(";")[0] for line in parts.skipped] == [
         "9000.jpg is empty (0 bytes)",
@@ -229,13 +229,13 @@ def test_planes_that_cannot_be_read(masks: Path) -> None:
 
 @pytest.mark.usefixtures("cramped")
 def test_planes_in_a_file(masks: Path, tmp_path: Path) -> None:
-    _, filed = planes(masks, room=tmp_path / "room")
+    _, filed = planes(masks, cache=tmp_path / "cache")
     _, memory = planes(masks)
-    assert (tmp_path / "room/planes-unlabeled.bin").is_file()
+    assert (tmp_path / "cache/planes-unlabeled.bin").is_file()
     for name in ("labeled", "unlabeled", "test"):
         assert getattr(filed, name).fingerprint == getattr(memory, name).fingerprint
         assert torch.equal(getattr(filed, name).images.pixels, getattr(memory, name).images.pixels)
-    again = planes(masks, room=tmp_path / "room")[1]  # while the first is still in use
+    again = planes(masks, cache=tmp_path / "cache")[1]  # while the first is still in use
     assert torch.equal(filed.unlabeled.images.pixels, again.unlabeled.images.pixels)
 
 
@@ -247,15 +247,15 @@ from pathlib import Path
 from dmt.data.folders import photo_sets, photos
 from dmt.data import buffers
 buffers.MEMORY = 0
-album = photos.open_album(Path(sys.argv[1]))
+contents = photos.open_folder(Path(sys.argv[1]))
 def private():
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
     return int(lines["RssAnon"].split()[0])
 peak = before = private()
-def tell(done, of):
+def on_progress(done, of):
     global peak
     peak = max(peak, private()) if done % 50 == 0 else peak
-photo_sets.read_squares(album, 64, Path(sys.argv[2]), tell)
+photo_sets.read_squares(contents, 64, Path(sys.argv[2]), on_progress)
 print(max(peak, private()) - before)
 """
 
@@ -270,7 +270,7 @@ def test_memory_does_not_grow_with_the_photos(tmp_path: Path) -> None:
         content = (root / "unlabeled/9000.jpg").read_bytes()
         for number in range(count):
             (root / f"unlabeled/{number:05d}.jpg").write_bytes(content)
-        words = [sys.executable, "-c", GROWTH, str(root), str(tmp_path / f"room{count}")]
+        words = [sys.executable, "-c", GROWTH, str(root), str(tmp_path / f"cache{count}")]
         done = subprocess.run(
             words, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
         )

@@ -9,7 +9,7 @@ from tests.data.folders import photo_layout
 from tests.data.pixels import segment_layout
 
 from dmt.data.folders import photo_files, photos
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.pixels import cityscapes
 from dmt.errors import DataError
 
@@ -19,7 +19,7 @@ REST = ("square", "tri")
 
 def failure(folder: Path) -> str:
     with pytest.raises(DataError) as caught:
-        photos.open_album(folder)
+        photos.open_folder(folder)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -28,9 +28,9 @@ def ids(part: tuple[Photo, ...]) -> list[str]:
     return [photo.id for photo in part]
 
 
-def noted(album: Album, words: str) -> bool:
-    assert not any("\n" in note for note in album.notes)
-    return any(words in note for note in album.notes)
+def noted(contents: FolderContents, words: str) -> bool:
+    assert not any("\n" in note for note in contents.notes)
+    return any(words in note for note in contents.notes)
 
 
 def image(path: Path, size: tuple[int, int] = (8, 8)) -> Path:
@@ -41,32 +41,32 @@ def image(path: Path, size: tuple[int, int] = (8, 8)) -> Path:
 
 
 def test_class_folders(tmp_path: Path) -> None:
-    album = photos.open_album(photo_layout.write_classes(tmp_path, labeled=2, unlabeled=3, test=1))
-    assert album.layout == "labeled/<class>/, unlabeled/ and test/: images of 3 classes"
-    assert album.classes == ("disk", "square", "triangle")
-    assert not album.pixels
-    assert ids(album.labeled)[:3] == ["labeled/disk/0000.jpg", "labeled/disk/0001.jpg", "labeled/square/1000.jpg"]
-    assert [photo.label for photo in album.labeled] == [0, 0, 1, 1, 2, 2]
-    assert [photo.label for photo in album.test] == [0, 1, 2]
-    assert [photo.label for photo in album.unlabeled] == [None] * 3
-    assert all(photo.path == tmp_path / photo.id for _, part in album.parts() for photo in part)
-    assert album.notes == ()
+    contents = photos.open_folder(photo_layout.write_classes(tmp_path, labeled=2, unlabeled=3, test=1))
+    assert contents.layout == "labeled/<class>/, unlabeled/ and test/: images of 3 classes"
+    assert contents.classes == ("disk", "square", "triangle")
+    assert not contents.pixels
+    assert ids(contents.labeled)[:3] == ["labeled/disk/0000.jpg", "labeled/disk/0001.jpg", "labeled/square/1000.jpg"]
+    assert [photo.label for photo in contents.labeled] == [0, 0, 1, 1, 2, 2]
+    assert [photo.label for photo in contents.test] == [0, 1, 2]
+    assert [photo.label for photo in contents.unlabeled] == [None] * 3
+    assert all(photo.path == tmp_path / photo.id for _, part in contents.parts() for photo in part)
+    assert contents.notes == ()
 
 
 def test_train_is_a_synonym_and_unlabeled_may_be_missing(tmp_path: Path) -> None:
     for name in ("Train/b/1.png", "Train/A/deep/er/1.png", "Train/A/1.JPG", "Train/A/1.png", "valid/b/x.gif"):
         image(tmp_path / name)
-    album = photos.open_album(tmp_path)
-    assert album.layout == "Train/<class>/ and valid/: images of 2 classes"
-    assert ids(album.labeled) == ["Train/A/1.JPG", "Train/A/1.png", "Train/A/deep/er/1.png", "Train/b/1.png"]
-    assert ids(album.validation) == ["valid/b/x.gif"]
-    assert noted(album, "nothing to learn from besides the labels")
+    contents = photos.open_folder(tmp_path)
+    assert contents.layout == "Train/<class>/ and valid/: images of 2 classes"
+    assert ids(contents.labeled) == ["Train/A/1.JPG", "Train/A/1.png", "Train/A/deep/er/1.png", "Train/b/1.png"]
+    assert ids(contents.validation) == ["valid/b/x.gif"]
+    assert noted(contents, "nothing to learn from besides the labels")
 
 
 def test_classes_sort_as_people_sort(tmp_path: Path) -> None:
     for name in ("10", "9", "b2", "B10", "a", "Ö\n1"):
         image(tmp_path / "labeled" / name / "x y\n.png")
-    assert photos.open_album(tmp_path).classes == ("9", "10", "a", "b2", "B10", "Ö\n1")
+    assert photos.open_folder(tmp_path).classes == ("9", "10", "a", "b2", "B10", "Ö\n1")
 
 
 def test_what_is_noted_of_class_folders(tmp_path: Path) -> None:
@@ -77,14 +77,14 @@ def test_what_is_noted_of_class_folders(tmp_path: Path) -> None:
     image(tmp_path / "unlabeled" / "1.png")
     (tmp_path / "unlabeled" / "2.heic").touch()
     (tmp_path / "labels.csv").touch()
-    album = photos.open_album(tmp_path)
-    assert album.classes == ("only",)
+    contents = photos.open_folder(tmp_path)
+    assert contents.classes == ("only",)
     for words in (
         "labeled/empty holds no images", "only one class, 'only'", "test/ has no class folders", "1 .heic",
         "labels.csv was not read",
     ):  # fmt: skip
-        assert noted(album, words), words
-    assert album.test == ()
+        assert noted(contents, words), words
+    assert contents.test == ()
 
 
 def test_links_may_be_classes_but_no_loops(tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_links_may_be_classes_but_no_loops(tmp_path: Path) -> None:
     (root / "labeled" / "itself").symlink_to("itself")
     (root / "unlabeled").mkdir()
     (root / "unlabeled" / "loop").symlink_to(root)
-    album = photos.open_album(root)
-    assert ids(album.labeled) == ["labeled/a/1.png", "labeled/b/1.png"]
-    assert noted(album, "1 links to folders were not entered")
+    contents = photos.open_folder(root)
+    assert ids(contents.labeled) == ["labeled/a/1.png", "labeled/b/1.png"]
+    assert noted(contents, "1 links to folders were not entered")
 
 
 @pytest.mark.parametrize(
@@ -154,37 +154,37 @@ def pile(tmp_path: Path) -> Path:
 )
 def test_tables_of_many_kinds(pile: Path, content: bytes) -> None:
     (pile / "any.csv").write_bytes(content)
-    album = photos.open_album(pile)
-    assert album.layout == "a folder of images with any.csv: images of 2 classes"
-    assert [(photo.id, photo.label) for photo in album.labeled] == [("a.jpg", 0), ("b.png", 1)]
-    assert ids(album.unlabeled) == ["d, e.png", "sub/c.png", "é\n.png"]
-    assert not noted(album, "no images of a known kind")
-    assert noted(album, "are not in any.csv and count as unlabeled")
+    contents = photos.open_folder(pile)
+    assert contents.layout == "a folder of images with any.csv: images of 2 classes"
+    assert [(photo.id, photo.label) for photo in contents.labeled] == [("a.jpg", 0), ("b.png", 1)]
+    assert ids(contents.unlabeled) == ["d, e.png", "sub/c.png", "é\n.png"]
+    assert not noted(contents, "no images of a known kind")
+    assert noted(contents, "are not in any.csv and count as unlabeled")
 
 
 def test_names_with_commas_newlines_and_accents(pile: Path) -> None:
     content = 'file,label\n"d, e.png",1\n"e\u0301\n.png",2\na.jpg,1\na.jpg,1\n'
     (pile / "labels.csv").write_text(content, encoding="utf-8")
-    album = photos.open_album(pile)
-    assert ids(album.labeled) == ["a.jpg", "d, e.png", "é\n.png"]
-    assert noted(album, "1 rows of labels.csv repeat earlier ones")
+    contents = photos.open_folder(pile)
+    assert ids(contents.labeled) == ["a.jpg", "d, e.png", "é\n.png"]
+    assert noted(contents, "1 rows of labels.csv repeat earlier ones")
 
 
 def test_tables_may_put_images_aside(pile: Path) -> None:
     rows = [["file", "label", "split"], ["a.jpg", "x", "train"], ["b.png", "x", "Test"], ["sub/c.png", "", "test"]]
     photo_layout.write_table(pile, rows)
-    album = photos.open_album(pile)
-    assert (ids(album.labeled), ids(album.test)) == (["a.jpg"], ["b.png"])
-    assert "sub/c.png" not in ids(album.unlabeled)
-    assert noted(album, "put aside have no label")
-    assert noted(album, "only one class")
+    contents = photos.open_folder(pile)
+    assert (ids(contents.labeled), ids(contents.test)) == (["a.jpg"], ["b.png"])
+    assert "sub/c.png" not in ids(contents.unlabeled)
+    assert noted(contents, "put aside have no label")
+    assert noted(contents, "only one class")
 
 
 def test_names_may_count_from_the_folder_of_all_images(tmp_path: Path) -> None:
     image(tmp_path / "images" / "1.png")
     image(tmp_path / "images" / "2.png")
     photo_layout.write_table(tmp_path, [["file", "label"], ["1.png", "a"], ["images/2.png", "b"]])
-    assert ids(photos.open_album(tmp_path).labeled) == ["images/1.png", "images/2.png"]
+    assert ids(photos.open_folder(tmp_path).labeled) == ["images/1.png", "images/2.png"]
 
 
 @pytest.mark.parametrize(
@@ -225,9 +225,9 @@ def test_a_table_in_another_encoding(pile: Path) -> None:
 # --- images and masks ---
 
 
-def read_all(album: Album) -> list[np.ndarray]:
-    masks = [photo.mask for photo in album.labeled]
-    return [photo_files.read_mask(mask, album.colors, len(album.classes)) for mask in masks if mask is not None]
+def read_all(contents: FolderContents) -> list[np.ndarray]:
+    masks = [photo.mask for photo in contents.labeled]
+    return [photo_files.read_mask(mask, contents.colors, len(contents.classes)) for mask in masks if mask is not None]
 
 
 def truth(count: int) -> list[np.ndarray]:
@@ -236,62 +236,64 @@ def truth(count: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("kind", ["indexed", "gray", "gray16"])
 def test_masks_of_numbers(tmp_path: Path, kind: str) -> None:
-    album = photos.open_album(photo_layout.write_masks(tmp_path, kind=kind, test=1))
-    assert album.layout == "labeled/images, labeled/masks and unlabeled/: masks in class numbers of 4 classes"
-    assert album.pixels
-    assert album.colors is None
-    assert album.classes == ("class 0", "class 1", "class 2", "class 3")
-    assert len(album.palette) == 4
-    assert (len(album.labeled), len(album.unlabeled), len(album.test)) == (6, 6, 1)
-    assert album.labeled[0].mask == tmp_path / "labeled" / "masks" / "0000.png"
-    assert all(np.array_equal(*pair) for pair in zip(read_all(album), truth(6), strict=True))
+    contents = photos.open_folder(photo_layout.write_masks(tmp_path, kind=kind, test=1))
+    assert contents.layout == "labeled/images, labeled/masks and unlabeled/: masks in class numbers of 4 classes"
+    assert contents.pixels
+    assert contents.colors is None
+    assert contents.classes == ("class 0", "class 1", "class 2", "class 3")
+    assert len(contents.palette) == 4
+    assert (len(contents.labeled), len(contents.unlabeled), len(contents.test)) == (6, 6, 1)
+    assert contents.labeled[0].mask == tmp_path / "labeled" / "masks" / "0000.png"
+    assert all(np.array_equal(*pair) for pair in zip(read_all(contents), truth(6), strict=True))
     photo_layout.write_names(tmp_path / "classes.txt")
-    assert photos.open_album(tmp_path).classes == ("ground", *SHAPES)
+    assert photos.open_folder(tmp_path).classes == ("ground", *SHAPES)
 
 
 @pytest.mark.parametrize("kind", ["rgb", "rgba"])
 def test_masks_of_colors(tmp_path: Path, kind: str) -> None:
     root = photo_layout.write_masks(tmp_path / "data", kind=kind)
-    album = photos.open_album(root)
-    assert album.classes[0] == "color #000000"
-    assert set(album.palette) == set(photo_layout.MASK_COLORS.values())
-    assert album.colors == {color: number for number, color in enumerate(album.palette)}
-    seen = read_all(album)
+    contents = photos.open_folder(root)
+    assert contents.classes[0] == "color #000000"
+    assert set(contents.palette) == set(photo_layout.MASK_COLORS.values())
+    assert contents.colors == {color: number for number, color in enumerate(contents.palette)}
+    seen = read_all(contents)
     counts = [sum(int((mask == number).sum()) for mask in seen) for number in range(4)]
     assert counts == sorted(counts, reverse=True)
-    photos.write_classes(album, tmp_path / "classes.txt")
+    photos.write_classes(contents, tmp_path / "classes.txt")
     (root / "classes.txt").write_bytes((tmp_path / "classes.txt").read_bytes())
-    again = photos.open_album(root)
-    assert (again.classes, again.colors, again.palette) == (album.classes, album.colors, album.palette)
+    again = photos.open_folder(root)
+    assert (again.classes, again.colors, again.palette) == (contents.classes, contents.colors, contents.palette)
     photo_layout.write_names(root / "classes.txt", photo_layout.MASK_COLORS)
-    named = photos.open_album(root)
+    named = photos.open_folder(root)
     assert named.classes == ("ground", *SHAPES)
     assert all(np.array_equal(*pair) for pair in zip(read_all(named), truth(6), strict=True))
 
 
 @pytest.mark.parametrize("kind", ["binary", "bits"])
 def test_black_and_white_masks(tmp_path: Path, kind: str) -> None:
-    album = photos.open_album(photo_layout.write_masks(tmp_path, kind=kind))
-    assert len(album.classes) == 2
+    contents = photos.open_folder(photo_layout.write_masks(tmp_path, kind=kind))
+    assert len(contents.classes) == 2
     if kind == "binary":
-        assert album.classes == ("background", "object")
-        assert album.colors == {(0, 0, 0): 0, (255, 255, 255): 1}
-        assert noted(album, "only 0 and 255")
-    assert all(np.array_equal(mask, np.minimum(each, 1)) for mask, each in zip(read_all(album), truth(6), strict=True))
+        assert contents.classes == ("background", "object")
+        assert contents.colors == {(0, 0, 0): 0, (255, 255, 255): 1}
+        assert noted(contents, "only 0 and 255")
+    assert all(
+        np.array_equal(mask, np.minimum(each, 1)) for mask, each in zip(read_all(contents), truth(6), strict=True)
+    )
     (tmp_path / "classes.txt").write_text("paper\nink\n")
-    named = photos.open_album(tmp_path)
+    named = photos.open_folder(tmp_path)
     assert named.classes == ("paper", "ink")
-    assert all(np.array_equal(*pair) for pair in zip(read_all(named), read_all(album), strict=True))
+    assert all(np.array_equal(*pair) for pair in zip(read_all(named), read_all(contents), strict=True))
     (tmp_path / "classes.txt").write_text("paper\nink\nglue\n")  # now 255 can only mean "no label"
-    assert photos.open_album(tmp_path).colors is None
+    assert photos.open_folder(tmp_path).colors is None
 
 
 def test_masks_of_both_black_and_white_kinds(tmp_path: Path) -> None:
     photo_layout.write_pairs(tmp_path / "labeled", 2, "binary")
     photo_layout.write_pairs(tmp_path / "labeled", 2, "bits", seed=2)
-    album = photos.open_album(tmp_path)
-    assert album.classes == ("background", "object")
-    assert all(mask.max() == 1 for mask in read_all(album))
+    contents = photos.open_folder(tmp_path)
+    assert contents.classes == ("background", "object")
+    assert all(mask.max() == 1 for mask in read_all(contents))
 
 
 def test_palettes_that_differ_mean_colors(tmp_path: Path) -> None:
@@ -299,15 +301,15 @@ def test_palettes_that_differ_mean_colors(tmp_path: Path) -> None:
     for path in (tmp_path / "labeled" / "masks").iterdir():
         with Image.open(path) as mask:
             mask.convert("P", palette=Image.Palette.ADAPTIVE, colors=2).save(path)
-    album = photos.open_album(tmp_path)
-    assert album.colors is not None
-    assert len(album.classes) == 4
+    contents = photos.open_folder(tmp_path)
+    assert contents.colors is not None
+    assert len(contents.classes) == 4
 
 
 def test_masks_of_nothing_but_ground(tmp_path: Path) -> None:
     image(tmp_path / "labeled" / "images" / "1.png")
     photo_layout.save(Image.new("L", (8, 8)), tmp_path / "labeled" / "masks" / "1.png")
-    assert noted(photos.open_album(tmp_path), "only one class, 'class 0'")
+    assert noted(photos.open_folder(tmp_path), "only one class, 'class 0'")
 
 
 def test_palettes_that_agree_are_kept(tmp_path: Path) -> None:
@@ -318,7 +320,7 @@ def test_palettes_that_agree_are_kept(tmp_path: Path) -> None:
         mask.putpalette([9, 8, 7, 0, 0, 0, 250, 128, 1])
         (tmp_path / "labeled" / "masks").mkdir(exist_ok=True, parents=True)
         mask.save(tmp_path / "labeled" / "masks" / f"{name}.png")
-    palette = photos.open_album(tmp_path).palette
+    palette = photos.open_folder(tmp_path).palette
     assert (palette[0], palette[2]) == ((9, 8, 7), (250, 128, 1))
     assert len(set(palette)) == 3
 
@@ -327,7 +329,7 @@ def test_gray_levels_far_apart_are_colors(tmp_path: Path) -> None:
     image(tmp_path / "labeled" / "images" / "1.png", (3, 1))
     levels = Image.fromarray(np.array([[0, 128, 255]], dtype=np.uint8))
     photo_layout.save(levels, tmp_path / "labeled" / "masks" / "1.png")
-    assert photos.open_album(tmp_path).classes == ("color #000000", "color #808080", "color #ffffff")
+    assert photos.open_folder(tmp_path).classes == ("color #000000", "color #808080", "color #ffffff")
 
 
 @pytest.mark.parametrize(
@@ -342,23 +344,23 @@ def test_gray_levels_far_apart_are_colors(tmp_path: Path) -> None:
 def test_ways_to_write_colors(tmp_path: Path, text: str, classes: tuple[str, ...], void: bool) -> None:
     photo_layout.write_masks(tmp_path, kind="rgb")
     (tmp_path / "classes.txt").write_text(text)
-    album = photos.open_album(tmp_path)
-    assert album.classes == classes
+    contents = photos.open_folder(tmp_path)
+    assert contents.classes == classes
     expected = truth(6)
     if void:
         table = np.array([0, 1, 255, 2])
         expected = [table[each] for each in expected]
-    assert all(np.array_equal(*pair) for pair in zip(read_all(album), expected, strict=True))
-    photos.write_classes(album, tmp_path / "classes.txt")
-    assert photos.open_album(tmp_path).colors == album.colors
+    assert all(np.array_equal(*pair) for pair in zip(read_all(contents), expected, strict=True))
+    photos.write_classes(contents, tmp_path / "classes.txt")
+    assert photos.open_folder(tmp_path).colors == contents.colors
 
 
 def test_colors_of_classes_only_show_masks_of_numbers(tmp_path: Path) -> None:
     photo_layout.write_masks(tmp_path, kind="gray")
     photo_layout.write_names(tmp_path / "classes.txt", photo_layout.MASK_COLORS)
-    album = photos.open_album(tmp_path)
-    assert album.colors is None
-    assert album.palette == tuple(photo_layout.MASK_COLORS.values())
+    contents = photos.open_folder(tmp_path)
+    assert contents.colors is None
+    assert contents.palette == tuple(photo_layout.MASK_COLORS.values())
 
 
 @pytest.mark.parametrize(
@@ -391,7 +393,7 @@ def test_one_unreadable_mask_is_left_to_the_survey(tmp_path: Path) -> None:
     photo_layout.write_masks(tmp_path)
     masks = sorted((tmp_path / "labeled" / "masks").iterdir())
     masks[0].write_bytes(b"")
-    assert len(photos.open_album(tmp_path).labeled) == 6
+    assert len(photos.open_folder(tmp_path).labeled) == 6
     for mask in masks:
         mask.write_bytes(b"")
     assert "0000.png is empty" in failure(tmp_path)
@@ -420,12 +422,12 @@ def test_what_is_noted_of_mask_folders(tmp_path: Path) -> None:
     photo_layout.write_masks(tmp_path, labeled=2, unlabeled=0)
     photo_layout.write_pairs(tmp_path / "unlabeled", 1)
     image(tmp_path / "val" / "1.png")
-    album = photos.open_album(tmp_path)
-    assert ids(album.unlabeled) == ["unlabeled/images/0000.jpg"]
-    assert noted(album, "unlabeled/masks was not read")
-    assert noted(album, "val/ is left out")
+    contents = photos.open_folder(tmp_path)
+    assert ids(contents.unlabeled) == ["unlabeled/images/0000.jpg"]
+    assert noted(contents, "unlabeled/masks was not read")
+    assert noted(contents, "val/ is left out")
     with pytest.raises(DataError, match="not masks"):
-        photos.write_classes(photos.open_album(photo_layout.write_classes(tmp_path / "other")), tmp_path / "x.txt")
+        photos.write_classes(photos.open_folder(photo_layout.write_classes(tmp_path / "other")), tmp_path / "x.txt")
 
 
 # --- known data sets ---
@@ -434,11 +436,11 @@ def test_what_is_noted_of_mask_folders(tmp_path: Path) -> None:
 def test_flat(tmp_path: Path) -> None:
     segment_layout.write_flat(tmp_path)
     image(tmp_path / "images" / "new.png")
-    album = photos.open_album(tmp_path)
-    assert album.classes == ("ground", "thing")
-    assert ids(album.labeled) == ["images/a.jpg", "images/b.webp"]
-    assert ids(album.validation) == ["images/c.png"]
-    assert ids(album.unlabeled) == ["images/new.png"]
+    contents = photos.open_folder(tmp_path)
+    assert contents.classes == ("ground", "thing")
+    assert ids(contents.labeled) == ["images/a.jpg", "images/b.webp"]
+    assert ids(contents.validation) == ["images/c.png"]
+    assert ids(contents.unlabeled) == ["images/new.png"]
     segment_layout.save_list(tmp_path / "splits" / "test.txt", ["c"])
     assert "'c' is listed twice" in failure(tmp_path)
     segment_layout.save_list(tmp_path / "splits" / "test.txt", ["new", "nothing"])
@@ -450,14 +452,14 @@ def test_flat(tmp_path: Path) -> None:
 @pytest.mark.parametrize("inner", ["", "VOCdevkit", "VOCdevkit/VOC2012"])
 def test_voc(tmp_path: Path, inner: str) -> None:
     segment_layout.write_voc(tmp_path)
-    album = photos.open_album(tmp_path / inner)
-    assert "PASCAL VOC" in album.layout
-    assert len(album.classes) == 21
-    assert [photo.path.stem for photo in album.labeled] == list(segment_layout.VOC_TRAIN)
-    assert [photo.path.stem for photo in album.unlabeled] == list(segment_layout.VOC_EXTRA)
-    assert [photo.path.stem for photo in album.test] == list(segment_layout.VOC_VAL)
-    assert noted(album, "voc-1of20")
-    assert len(read_all(album)) == 2
+    contents = photos.open_folder(tmp_path / inner)
+    assert "PASCAL VOC" in contents.layout
+    assert len(contents.classes) == 21
+    assert [photo.path.stem for photo in contents.labeled] == list(segment_layout.VOC_TRAIN)
+    assert [photo.path.stem for photo in contents.unlabeled] == list(segment_layout.VOC_EXTRA)
+    assert [photo.path.stem for photo in contents.test] == list(segment_layout.VOC_VAL)
+    assert noted(contents, "voc-1of20")
+    assert len(read_all(contents)) == 2
 
 
 def test_cityscapes(tmp_path: Path) -> None:
@@ -465,15 +467,15 @@ def test_cityscapes(tmp_path: Path) -> None:
     _, planes = segment_layout.write_cityscapes(tmp_path)
     lost, kept = segment_layout.CITY_TRAIN[0], segment_layout.CITY_TRAIN[1]
     (tmp_path / "gtFine" / "train" / f"{lost}_gtFine_labelIds.png").unlink()
-    album = photos.open_album(tmp_path)
-    assert "Cityscapes" in album.layout
-    assert [photo.id for photo in album.unlabeled] == [f"leftImg8bit/train/{lost}_leftImg8bit.png"]
-    assert len(album.labeled) == len(segment_layout.CITY_TRAIN) - 1
-    assert len(album.test) == len(segment_layout.CITY_VAL)
-    assert noted(album, "cityscapes-1of8")
-    assert album.labeled[0].mask is not None
-    read = photo_files.read_mask(album.labeled[0].mask, album.colors, len(album.classes))
-    assert album.labeled[0].id == f"leftImg8bit/train/{kept}_leftImg8bit.png"
+    contents = photos.open_folder(tmp_path)
+    assert "Cityscapes" in contents.layout
+    assert [photo.id for photo in contents.unlabeled] == [f"leftImg8bit/train/{lost}_leftImg8bit.png"]
+    assert len(contents.labeled) == len(segment_layout.CITY_TRAIN) - 1
+    assert len(contents.test) == len(segment_layout.CITY_VAL)
+    assert noted(contents, "cityscapes-1of8")
+    assert contents.labeled[0].mask is not None
+    read = photo_files.read_mask(contents.labeled[0].mask, contents.colors, len(contents.classes))
+    assert contents.labeled[0].id == f"leftImg8bit/train/{kept}_leftImg8bit.png"
     assert (read == cityscapes.TABLE[planes[kept]]).all()
 
 

@@ -9,16 +9,16 @@ from PIL import Image
 from tests.data.folders import photo_layout
 
 from dmt.data.folders import photos, survey
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.survey import Survey
 
 
 def seen(root: Path) -> Survey:
-    return survey.survey(photos.open_album(root))
+    return survey.survey(photos.open_folder(root))
 
 
-def plain_album(root: Path, unlabeled: Iterable[Photo] = ()) -> Album:
-    return Album(root, "made by hand", False, ("a", "b"), (), tuple(unlabeled))
+def plain_contents(root: Path, unlabeled: Iterable[Photo] = ()) -> FolderContents:
+    return FolderContents(root, "made by hand", False, ("a", "b"), (), tuple(unlabeled))
 
 
 def problems(found: Survey, part: str) -> dict[str, str]:
@@ -26,11 +26,11 @@ def problems(found: Survey, part: str) -> dict[str, str]:
 
 
 def test_every_photo_is_seen_in_its_part_and_order(tmp_path: Path) -> None:
-    album = photos.open_album(photo_layout.write_classes(tmp_path, labeled=2, unlabeled=100, test=1))
-    told: list[tuple[int, int]] = []
-    found = survey.survey(album, lambda done, of: told.append((done, of)))
-    assert told == [(number, 109) for number in range(1, 110)]
-    for name, part in album.parts():
+    contents = photos.open_folder(photo_layout.write_classes(tmp_path, labeled=2, unlabeled=100, test=1))
+    heard: list[tuple[int, int]] = []
+    found = survey.survey(contents, lambda done, of: heard.append((done, of)))
+    assert heard == [(number, 109) for number in range(1, 110)]
+    for name, part in contents.parts():
         assert [look.id for look in found.part(name)] == [photo.id for photo in part]
         assert [look.label for look in found.part(name)] == [photo.label for photo in part]
     assert found.images("labeled") == [2, 2, 2]
@@ -42,15 +42,15 @@ def test_every_photo_is_seen_in_its_part_and_order(tmp_path: Path) -> None:
 
 
 def test_dimensions(tmp_path: Path) -> None:
-    album = plain_album(tmp_path)
-    assert survey.survey(album).dimensions is None
+    contents = plain_contents(tmp_path)
+    assert survey.survey(contents).dimensions is None
     named = []
     for number, (height, width) in enumerate([(20, 20), (30, 60), (40, 10)]):
         path = photo_layout.save(Image.new("RGB", (width, height)), tmp_path / f"{number}.png")
         named.append(Photo(path.name, path))
     (tmp_path / "bad.png").write_text("")
     named.append(Photo("bad.png", tmp_path / "bad.png"))
-    found = survey.survey(plain_album(tmp_path, named))
+    found = survey.survey(plain_contents(tmp_path, named))
     assert found.dimensions == survey.Dimensions((20, 30, 40), (10, 20, 60), (1, 2, 4))
 
 
@@ -77,7 +77,7 @@ def test_an_error_nobody_foresaw_is_a_problem_of_its_file(tmp_path: Path, monkey
         raise MemoryError("so\nlarge")
 
     monkeypatch.setattr("dmt.data.folders.photo_files.read_photo", fails)
-    look = survey.look(Photo("x.png", tmp_path / "x.png"), plain_album(tmp_path))
+    look = survey.look(Photo("x.png", tmp_path / "x.png"), plain_contents(tmp_path))
     assert look.problem == f"{tmp_path}/x.png cannot be read (MemoryError: so\\nlarge); leave it out"
 
 
@@ -129,16 +129,16 @@ def test_plain_pictures_are_near_nothing(tmp_path: Path) -> None:
     for gray in range(0, 200, 10):
         path = photo_layout.save(Image.new("RGB", (20, 20), (gray, gray, gray)), tmp_path / f"{gray}.png")
         named.append(Photo(path.name, path))
-    assert survey.survey(plain_album(tmp_path, named)).duplicates.near == ()
+    assert survey.survey(plain_contents(tmp_path, named)).duplicates.near == ()
 
 
 def test_memory_holds_a_few_pictures_only(tmp_path: Path) -> None:
     image, _ = photo_layout.scene("disk", 0, size=(600, 800))  # 1.4 MB decoded
     path = photo_layout.save(image, tmp_path / "one.jpg")
-    album = plain_album(tmp_path, (Photo(f"{number}.jpg", path) for number in range(100)))
-    survey.survey(album)  # imports and tables
+    contents = plain_contents(tmp_path, (Photo(f"{number}.jpg", path) for number in range(100)))
+    survey.survey(contents)  # imports and tables
     tracemalloc.start()
-    found = survey.survey(album)
+    found = survey.survey(contents)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(found.looks) == 100

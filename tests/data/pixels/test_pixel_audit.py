@@ -5,9 +5,11 @@ from torch import Tensor
 
 from dmt.core.codes import LEVELS
 from dmt.data import ragged
+from dmt.data.audits import Weighed
 from dmt.data.pixels import size_groups
-from dmt.data.pixels.pixel_audit import PixelAudit, Tally, Watch
-from dmt.data.sets import LabeledSet
+from dmt.data.pixels.pixel_audit import ErrorByConfidence, PixelAudit, Tally
+from dmt.data.sets import LabeledSet, PseudoLabels
+from dmt.types import IGNORE
 
 SIZES = [(20, 31), (33, 10), (5, 5), (25, 30)]
 CPU = torch.device("cpu")
@@ -26,21 +28,25 @@ def audit_of(planes: list[np.ndarray]) -> PixelAudit:
     return PixelAudit(truth, LabeledSet(tuple("abcd"[: len(planes)]), images, truth))
 
 
-def watch_of(audit: PixelAudit) -> Watch:
-    watch = audit.watch()
-    assert watch is not None
-    return watch
+def observer_of(audit: PixelAudit) -> ErrorByConfidence:
+    observer = audit.observer()
+    assert observer is not None
+    return observer
 
 
 def tally_of(audit: PixelAudit) -> Tally:
-    tally = audit.tally()
-    assert tally is not None
-    return tally
+    assert audit._truth is not None
+    return Tally(audit._truth)
 
 
 def test_where_nobody_knows_the_truth_nothing_is_audited() -> None:
     audit = PixelAudit(None, audit_of(masks(0.0)).everything)
-    assert [audit.watch(), audit.tally(), audit.mask(0)] == [None] * 3
+    assert not audit.known
+    assert audit.observer() is None
+    assert audit.mask(0) is None
+    planes = ragged.stack(masks(0.0))
+    labels = PseudoLabels(planes, planes, torch.ones(len(SIZES), dtype=torch.bool))
+    assert audit.pseudo_labels(labels, None, CPU) == {}
 
 
 def guesses(generator: torch.Generator, levels: int) -> list[tuple[Tensor, Tensor]]:
@@ -53,15 +59,15 @@ def guesses(generator: torch.Generator, levels: int) -> list[tuple[Tensor, Tenso
 
 def see(audit: PixelAudit, planes: list[tuple[Tensor, Tensor]]) -> dict[str, float | None]:
     """Through the same padded batches as labeling; what lies in the padding is nonsense, and sure."""
-    watch = watch_of(audit)
+    observer = observer_of(audit)
     for group in size_groups.groups(SIZES):
         labels = torch.zeros(len(group.positions), group.height, group.width, dtype=torch.int64)
         found = torch.full(labels.shape, LEVELS - 1, dtype=torch.int32)
         for row, position in enumerate(group.positions):
             tall, wide = SIZES[position]
             labels[row, :tall, :wide], found[row, :tall, :wide] = planes[position]
-        watch.see(torch.tensor(group.positions), labels, found)
-    return watch.error_top()
+        observer.see(torch.tensor(group.positions), labels, found)
+    return observer.error_top()
 
 
 def sorted_errors(planes: list[tuple[Tensor, Tensor]], truth: list[np.ndarray], top: float) -> float:
@@ -132,6 +138,31 @@ def test_tally_equals_a_loop(generator: torch.Generator) -> None:
     assert found["error_kept_weighted"] == pytest.approx(100 * sum(wrong) / (sum(wrong) + sum(right)))
     assert found["weight_right"] == pytest.approx(sum(right) / len(right))
     assert found["weight_wrong"] == pytest.approx(sum(wrong) / len(wrong))
+
+
+def test_flipped_pixels_are_judged_as_they_are_learned() -> None:
+    """Where the student is surer, DMT-Flip learns the student's label; images that nobody weighs count plainly."""
+    audit = audit_of([np.array([[0, 1, 2, 3, 255, 1]], np.uint8), np.zeros((1, 2), np.uint8)])
+    teacher = ragged.stack([np.array([[0, 9, 2, 9, 0, 255]], np.uint8), np.full((1, 2), 9, np.uint8)])
+    learned = torch.tensor([[[0, 1, 8, 9, 1, IGNORE]]])  # the second is mended, the third spoiled
+    weights = torch.tensor([[[1.0, 0.5, 0.25, 0.125, 1.0, 0.0]]])
+
+    def weigh(chosen: Tensor | None) -> list[Weighed]:
+        assert chosen is not None
+        assert sorted(chosen.tolist()) == [0, 1]
+        return [Weighed(torch.tensor([0]), learned, weights)]
+
+    labels = PseudoLabels(teacher, teacher, torch.ones(2, dtype=torch.bool))
+    assert audit.pseudo_labels(labels, None, CPU) == {"error_kept": pytest.approx(100 * 4 / 6)}
+    assert audit.pseudo_labels(labels, weigh, CPU) == pytest.approx(
+        {
+            "error_kept": 100 * 4 / 6,
+            "error_kept_sample": 50,  # of the same image as
+            "error_kept_weighted": 100 * 0.375 / 1.875,
+            "weight_right": 0.75,
+            "weight_wrong": 0.1875,
+        }
+    )
 
 
 def test_without_truth_or_labels_there_is_nothing_to_say(generator: torch.Generator) -> None:

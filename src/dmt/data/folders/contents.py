@@ -12,7 +12,7 @@ class Photo:
     """One image file.
 
     Attributes:
-        id: its path below the album's root, with forward slashes: unique, and the same on every machine.
+        id: its path below the folder's root, with forward slashes: unique, and the same on every machine.
         path: where it is.
         label: number of its class, where images get labels.
         mask: its mask, where pixels get labels.
@@ -25,7 +25,7 @@ class Photo:
 
 
 @dataclass(frozen=True)
-class Album:
+class FolderContents:
     """What a folder holds.
 
     Attributes:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dmt.data.folders.contents import Album
+from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_files import shown
 from dmt.data.folders.photo_layouts import NOTHING_UNLABELED
 from dmt.data.folders.survey import Look, Spread, Survey
@@ -24,7 +24,7 @@ IGNORED = 0.9
 
 
 @dataclass(frozen=True)
-class Finding:
+class Issue:
     """Something a person should know.
 
     Attributes:
@@ -42,13 +42,13 @@ class Finding:
 class Diagnosis:
     """What was found, and all of it as text. Names in it are escaped; print it without markup."""
 
-    findings: tuple[Finding, ...]
+    issues: tuple[Issue, ...]
     text: str
 
     @property
     def fatal(self) -> bool:
         """Whether a run would be meaningless."""
-        return any(finding.severity == "error" for finding in self.findings)
+        return any(issue.severity == "error" for issue in self.issues)
 
 
 @dataclass(frozen=True)
@@ -74,30 +74,37 @@ _OVERLAPS = (
 )  # fmt: skip
 
 
-def examine(album: Album, survey: Survey, forecast: str | None = None, choices: Sequence[str] = ()) -> Diagnosis:
+def examine(
+    contents: FolderContents, survey: Survey, forecast: str | None = None, choices: Sequence[str] = ()
+) -> Diagnosis:
     """Say what is there, what is wrong, and what would be done.
 
     Args:
         forecast: a line about the time that a run will take.
         choices: a line for each thing that was decided from the data.
     """
-    checks = (_unreadable, _labels, _scarce, _contradictions, _overlaps, _copies, _shapes, _masks, _notes)
-    found = [finding for check in checks for finding in check(album, survey)]
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    found = problems(contents, survey)
     plans = [*choices, *([] if forecast is None else [forecast])]
-    blocks = [_contents(album, survey), _wrong(found)]
+    blocks = [_overview(contents, survey), _wrong(found)]
     if plans:
         blocks.append("\n".join(["what it would do", *(f"  {shown(line)}" for line in plans)]))
     return Diagnosis(tuple(found), "\n\n".join(blocks) + "\n")
 
 
-def _contents(album: Album, survey: Survey) -> str:
-    parts = [f"{len(photos):,} {name}" for name, photos in album.parts() if photos]
-    kind = "pixels" if album.pixels else "images"
+def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
+    """What is wrong, the worst first."""
+    checks = (_unreadable, _labels, _scarce, _contradictions, _overlaps, _copies, _shapes, _masks, _notes)
+    found = [issue for check in checks for issue in check(contents, survey)]
+    return sorted(found, key=lambda issue: SEVERITIES.index(issue.severity))
+
+
+def _overview(contents: FolderContents, survey: Survey) -> str:
+    parts = [f"{len(photos):,} {name}" for name, photos in contents.parts() if photos]
+    kind = "pixels" if contents.pixels else "images"
     lines = [
-        f"{shown(album.root)}: {shown(album.layout)}",
-        f"{kind} get labels, {_count(len(album.classes), 'class', 'classes')}; images: {', '.join(parts) or 'none'}",
-        _table(album, survey),
+        f"{shown(contents.root)}: {shown(contents.layout)}",
+        f"{kind} get labels, {_count(len(contents.classes), 'class', 'classes')}; images: {', '.join(parts) or 'none'}",
+        _table(contents, survey),
     ]
     seen = survey.dimensions
     if seen is not None:
@@ -106,111 +113,113 @@ def _contents(album: Album, survey: Survey) -> str:
     return "\n".join(lines)
 
 
-def _table(album: Album, survey: Survey) -> str:
+def _table(contents: FolderContents, survey: Survey) -> str:
     """Images of each class, part by part; with masks, images that show it and its share of the pixels."""
-    names = [name for name, photos in album.parts() if photos and name != "unlabeled"]
+    names = [name for name, photos in contents.parts() if photos and name != "unlabeled"]
     columns: dict[str, list[str]] = {}
     for name in names:
         columns[name] = [f"{count:,}" for count in survey.images(name)]
-        if album.pixels:
+        if contents.pixels:
             columns[f"{name} pixels"] = [f"{share:.1%}" for share in survey.shares(name)]
     table = Table("class")
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    for label, name in enumerate(album.classes[:ROWS]):
+    for label, name in enumerate(contents.classes[:ROWS]):
         table.add_row(Text(shown(name), no_wrap=True), *(values[label] for values in columns.values()))
     console = Console(file=io.StringIO(), width=140, color_system=None)
     console.print(table)
     assert isinstance(console.file, io.StringIO)
-    more = len(album.classes) - ROWS
+    more = len(contents.classes) - ROWS
     return console.file.getvalue().rstrip("\n") + (f"\nand {more:,} more classes" if more > 0 else "")
 
 
-def _wrong(found: Sequence[Finding]) -> str:
+def _wrong(found: Sequence[Issue]) -> str:
     if not found:
         return "nothing is wrong"
-    counts = [(sum(finding.severity == each for finding in found), each) for each in SEVERITIES]
+    counts = [(sum(issue.severity == each for issue in found), each) for each in SEVERITIES]
     said = ", ".join(_count(count, each, f"{each}s") for count, each in counts if count)
     advice = "; a run would be meaningless: mend the errors first" if counts[0][0] else ""
     lines = [f"found: {said}{advice}"]
-    for finding in found:
-        lines.append(f"  {finding.severity}: {finding.text}")
-        lines += [f"      {detail}" for detail in finding.details]
+    for issue in found:
+        lines.append(f"  {issue.severity}: {issue.text}")
+        lines += [f"      {detail}" for detail in issue.details]
     return "\n".join(lines)
 
 
-def _unreadable(album: Album, survey: Survey) -> Iterator[Finding]:
-    for part, photos in album.parts():
+def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    for part, photos in contents.parts():
         looks = survey.unreadable(part)
-        reasons = [shown(look.problem or "").replace(f"{shown(album.root)}/", "") for look in looks]  # they name files
+        reasons = [
+            shown(look.problem or "").replace(f"{shown(contents.root)}/", "") for look in looks
+        ]  # they name files
         details = tuple(reasons[:NAMED] + [f"and {len(reasons) - NAMED:,} more"] * (len(reasons) > NAMED))
         what = f"{len(looks):,} of {_count(len(photos), f'{part} image')}"
         if looks and part != "unlabeled":
-            yield Finding("error", f"{what} cannot be used; mend or remove them:", details)
+            yield Issue("error", f"{what} cannot be used; mend or remove them:", details)
         elif looks and len(looks) == len(photos):
-            yield Finding("error", "no unlabeled image can be read; put images into unlabeled/ that can:", details)
+            yield Issue("error", "no unlabeled image can be read; put images into unlabeled/ that can:", details)
         elif looks:
-            yield Finding("warning", f"{what} cannot be read and will be skipped:", details)
-    if not album.unlabeled:
+            yield Issue("warning", f"{what} cannot be read and will be skipped:", details)
+    if not contents.unlabeled:
         text = "there are no unlabeled images, so only a Baseline can be trained; put some into unlabeled/"
-        yield Finding("warning", text)
+        yield Issue("warning", text)
 
 
-def _labels(album: Album, survey: Survey) -> Iterator[Finding]:
+def _labels(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     """Whether there is something to tell apart, and every class to be tested can be learned."""
-    if not album.labeled:
-        yield Finding("error", "there is no labeled image; label a few of each class")
+    if not contents.labeled:
+        yield Issue("error", "there is no labeled image; label a few of each class")
         return
     counts = survey.images("labeled")
     missing = [label for label, count in enumerate(counts) if not count]
-    if len(album.classes) < 2:
-        yield Finding("error", f"there are fewer than 2 classes{_listed(album.classes, ': ')}; label another one too")
+    if len(contents.classes) < 2:
+        yield Issue("error", f"there are fewer than 2 classes{_listed(contents.classes, ': ')}; label another one too")
     elif len(counts) - len(missing) < 2:
-        only = [name for name, count in zip(album.classes, counts, strict=True) if count]
-        where = "the labeled masks hold" if album.pixels else "the usable labels hold"
-        yield Finding("error", f"{where} {_listed(only) if only else 'nothing'} and no other class; label others too")
+        only = [name for name, count in zip(contents.classes, counts, strict=True) if count]
+        where = "the labeled masks hold" if contents.pixels else "the usable labels hold"
+        yield Issue("error", f"{where} {_listed(only) if only else 'nothing'} and no other class; label others too")
     tested = {part: survey.images(part) for part in ("validation", "test")}
     for part, seen in tested.items():
-        lost = [album.classes[label] for label in missing if seen[label]]
+        lost = [contents.classes[label] for label in missing if seen[label]]
         if lost:
             remedy = f"label some, or take them out of {part}"
-            yield Finding("error", f"{part} holds {_listed(lost)}, of which no image is labeled; {remedy}")
-    idle = [album.classes[label] for label in missing if not any(seen[label] for seen in tested.values())]
-    if idle and len(album.classes) > 1:
-        yield Finding("warning", f"no image is labeled {_listed(idle)}, so no net will ever say so; label some")
+            yield Issue("error", f"{part} holds {_listed(lost)}, of which no image is labeled; {remedy}")
+    idle = [contents.classes[label] for label in missing if not any(seen[label] for seen in tested.values())]
+    if idle and len(contents.classes) > 1:
+        yield Issue("warning", f"no image is labeled {_listed(idle)}, so no net will ever say so; label some")
 
 
-def _scarce(album: Album, survey: Survey) -> Iterator[Finding]:
+def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     """Too few labels, of all classes or of some."""
-    counts = {name: count for name, count in zip(album.classes, survey.images("labeled"), strict=True) if count}
+    counts = {name: count for name, count in zip(contents.classes, survey.images("labeled"), strict=True) if count}
     if not counts:
         return
     few = [f"{_quoted(name)} ({count})" for name, count in counts.items() if count < FEW]
     what = f"fewer than {FEW} labels for {_enough(few)}"
-    if album.pixels:
+    if contents.pixels:
         few = ["all"] if len(survey.usable("labeled")) < 2 * FEW else []
         what = f"fewer than {2 * FEW} images with masks"
-    if few and not album.validation:
+    if few and not contents.validation:
         meaning = "no validation can be held out, so every round is kept on faith and the last net is shipped"
-        yield Finding("warning", f"{what}: {meaning}; label more, or put labeled images into val/")
+        yield Issue("warning", f"{what}: {meaning}; label more, or put labeled images into val/")
     least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
     if counts[most] > IMBALANCE * counts[least]:
         ratio = f"{_quoted(most)} has {counts[most]:,} labeled images, {_quoted(least)} only {counts[least]:,}"
-        yield Finding("warning", f"classes are unbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare")
+        yield Issue("warning", f"classes are unbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare")
 
 
-def _contradictions(album: Album, survey: Survey) -> Iterator[Finding]:
+def _contradictions(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     groups = [[look for look in group if look.truth is not None] for group in survey.duplicates.exact]
     groups = [group for group in groups if len({look.truth for look in group}) > 1]
     if groups:
         # two people never draw the same mask, but one picture cannot have two names
-        severity, what = ("warning", "masks") if album.pixels else ("error", "labels")
+        severity, what = ("warning", "masks") if contents.pixels else ("error", "labels")
         count = _count(len(groups), "picture has", "pictures have")
-        yield Finding(severity, f"{count} different {what}: {_enough(map(_same, groups))}; keep the right one")
+        yield Issue(severity, f"{count} different {what}: {_enough(map(_same, groups))}; keep the right one")
 
 
-def _overlaps(album: Album, survey: Survey) -> Iterator[Finding]:
-    """Between parts; what is an exact copy is not told again as a near one."""
+def _overlaps(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Between parts; what is an exact copy is not reported again as a near one."""
     for each in _OVERLAPS:
         exact = survey.duplicates.shared(each.first, each.second)
         alike = survey.duplicates.shared(each.first, each.second, near=True)
@@ -218,59 +227,59 @@ def _overlaps(album: Album, survey: Survey) -> Iterator[Finding]:
         one, many = f"{each.second} picture", f"{each.second} pictures"
         if exact:
             what = f"{_count(len(exact), f'{one} is', f'{many} are')} also in {each.first}"
-            yield Finding(each.exact, f"{what}: {_pairs(exact, '=')}; {each.remedy}")
+            yield Issue(each.exact, f"{what}: {_pairs(exact, '=')}; {each.remedy}")
         if near and each.near is not None:
             what = f"{_count(len(near), f'{one} looks', f'{many} look')} like one in {each.first}"
-            yield Finding(each.near, f"{what}: {_pairs(near, '≈')}; {each.remedy}")
+            yield Issue(each.near, f"{what}: {_pairs(near, '≈')}; {each.remedy}")
 
 
-def _copies(album: Album, survey: Survey) -> Iterator[Finding]:
+def _copies(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     """Within a part."""
     for part in ("labeled", "unlabeled"):
         groups = [group for group in survey.duplicates.within(part) if len({look.truth for look in group}) == 1]
         if groups:
             spare = sum(len(group) - 1 for group in groups)
             what = _count(spare, f"{part} picture is a copy", f"{part} pictures are copies")
-            yield Finding("note", f"{what} of others: {_enough(map(_same, groups))}; keep one of each")
+            yield Issue("note", f"{what} of others: {_enough(map(_same, groups))}; keep one of each")
     alike = survey.duplicates.within("labeled", near=True)
-    if alike and not album.validation:
+    if alike and not contents.validation:
         remedy = "validation that is held out of them flatters, other labeled images in val/ do not"
         what = _count(len(alike), "group of labeled pictures looks", "groups of labeled pictures look")
-        yield Finding("note", f"{what} alike: {_enough(_same(group, ' ≈ ') for group in alike)}; {remedy}")
+        yield Issue("note", f"{what} alike: {_enough(_same(group, ' ≈ ') for group in alike)}; {remedy}")
 
 
-def _shapes(album: Album, survey: Survey) -> Iterator[Finding]:
+def _shapes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     sized = [(look.id, look.size) for look in survey.looks if look.size is not None]
     tiny = [name for name, size in sized if min(size) < SMALL]
     slim = [name for name, size in sized if max(size) > LONG * min(size)]
     for names, what in ((tiny, f"smaller than {SMALL} pixels"), (slim, f"more than {LONG} times as long as wide")):
         if names:
             count = _count(len(names), "image is", "images are")
-            yield Finding("warning", f"{count} {what}: {_listed(names)}; a net sees little in them, leave them out")
+            yield Issue("warning", f"{count} {what}: {_listed(names)}; a net sees little in them, leave them out")
 
 
-def _masks(album: Album, survey: Survey) -> Iterator[Finding]:
-    if not album.pixels:
+def _masks(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    if not contents.pixels:
         return
     known = [look for part in ("labeled", "validation", "test") for look in survey.usable(part)]
     blank = [look.id for look in known if look.ignored > IGNORED]
     if blank:
         what = _count(len(blank), "mask has", "masks have")
         text = f"{what} no label on more than {IGNORED:.0%} of the pixels: {_listed(blank)}; is that meant?"
-        yield Finding("warning", text)
+        yield Issue("warning", text)
     lone = {label for label, count in enumerate(survey.images("labeled")) if count == 1}
-    if lone and len(album.labeled) > 1:
+    if lone and len(contents.labeled) > 1:
         where = {label: look.id for look in survey.usable("labeled") for label in look.present if label in lone}
-        names = _enough(f"{_quoted(album.classes[label])} in {_quoted(where[label])}" for label in sorted(lone))
-        yield Finding("warning", f"classes that only one labeled image shows are hardly learned: {names}; label more")
+        names = _enough(f"{_quoted(contents.classes[label])} in {_quoted(where[label])}" for label in sorted(lone))
+        yield Issue("warning", f"classes that only one labeled image shows are hardly learned: {names}; label more")
 
 
-def _notes(album: Album, survey: Survey) -> Iterator[Finding]:
-    yield from (Finding("note", shown(note)) for note in album.notes if note != NOTHING_UNLABELED)
-    if album.colors is not None and any("classes.txt" in note for note in album.notes):
-        color, label = next(iter(album.colors.items()))
-        example = f"'{shown(album.classes[label])} {' '.join(map(str, color))}'"
-        yield Finding("note", f"to name the classes of these colors write {shown(album.root / 'classes.txt')}, "
+def _notes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    yield from (Issue("note", shown(note)) for note in contents.notes if note != NOTHING_UNLABELED)
+    if contents.colors is not None and any("classes.txt" in note for note in contents.notes):
+        color, label = next(iter(contents.colors.items()))
+        example = f"'{shown(contents.classes[label])} {' '.join(map(str, color))}'"
+        yield Issue("note", f"to name the classes of these colors write {shown(contents.root / 'classes.txt')}, "
                       f"a line each like {example}")  # fmt: skip
 
 

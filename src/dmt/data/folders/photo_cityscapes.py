@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import shown
 from dmt.data.pixels import cityscapes
 from dmt.errors import DataError
@@ -12,7 +12,7 @@ _WITHOUT = ("train", "train_extra")
 """Folders whose images are to learn from; those without a mask are unlabeled."""
 
 
-def cityscapes_folders(root: Path) -> Album | None:
+def cityscapes_folders(root: Path) -> FolderContents | None:
     """``leftImg8bit`` and ``gtFine``: labeled is what ``train`` has masks for, test is ``val``."""
     if not ((root / "leftImg8bit").is_dir() and (root / "gtFine").is_dir()):
         return None
@@ -22,7 +22,7 @@ def cityscapes_folders(root: Path) -> Album | None:
     if not labeled:
         raise DataError(f"no image in {shown(root / 'leftImg8bit' / 'train')} has a mask in gtFine/train; add some")
     notes = (_NOTE,) if unlabeled else (_NOTE, "every image is labeled: put images without masks into train_extra/")
-    return Album(
+    return FolderContents(
         root=root,
         layout=f"leftImg8bit/ with gtFine/, as Cityscapes: masks of {len(cityscapes.CLASSES)} classes",
         pixels=True,

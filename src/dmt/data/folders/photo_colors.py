@@ -30,7 +30,7 @@ _COLOR_FIRST = re.compile(r"(?P<red>\d{1,3})[\s,;]+(?P<green>\d{1,3})[\s,;]+(?P<
 
 @dataclass(frozen=True)
 class Scheme:
-    """How masks are to be read: ``classes``, ``colors`` and ``palette`` of an album."""
+    """How masks are to be read: ``classes``, ``colors`` and ``palette`` of a folder."""
 
     classes: tuple[str, ...]
     colors: dict[Color, int] | None

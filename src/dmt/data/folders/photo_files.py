@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
+from dmt import run_files
 from dmt.data.folders.contents import Color
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
@@ -20,7 +21,7 @@ from dmt.errors import DataError
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 Plane = npt.NDArray[np.uint8]
-_RUN = {"run.json", "sessions.jsonl"}  # of a run that someone put among the images: its pictures are no photos
+_RUN = {run_files.MANIFEST, run_files.SESSIONS}  # a run that someone put among the images: its pictures are no photos
 _LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})
 _ORIENTATION = 0x0112  # the EXIF tag
 _UPRIGHT = {
@@ -129,18 +130,18 @@ def require_size(mask: Path, found: tuple[int, ...], size: tuple[int, int]) -> N
         )
 
 
-def read_mask(path: Path, album_colors: Mapping[Color, int] | None, classes: int) -> Plane:
+def read_mask(path: Path, class_colors: Mapping[Color, int] | None, classes: int) -> Plane:
     """(H, W) of class numbers, 255 where a pixel has no label.
 
     Args:
-        album_colors: class of each color; None if the pixels hold class numbers themselves. An indexed mask means its
+        class_colors: class of each color; None if the pixels hold class numbers themselves. An indexed mask means its
             colors in the first case and its stored values in the second.
         classes: numbers may be 0 … classes − 1 and 255.
     """
     with opened_mask(path) as image:
-        pixels = np.asarray(_upright(numbers(image) if album_colors is None else colors(image), _orientation(image)))
-    if album_colors is not None:
-        return _by_color(path, pixels, album_colors)
+        pixels = np.asarray(_upright(numbers(image) if class_colors is None else colors(image), _orientation(image)))
+    if class_colors is not None:
+        return _by_color(path, pixels, class_colors)
     if pixels.ndim == 3:
         raise DataError(f"{shown(path)} is drawn in colors, not in class numbers; say in classes.txt: name r g b")
     wrong = pixels[(pixels < 0) | (pixels >= classes) & (pixels != VOID)]
@@ -154,10 +155,10 @@ def read_mask(path: Path, album_colors: Mapping[Color, int] | None, classes: int
     return pixels.astype(np.uint8)
 
 
-def _by_color(path: Path, pixels: npt.NDArray[np.generic], album_colors: Mapping[Color, int]) -> Plane:
+def _by_color(path: Path, pixels: npt.NDArray[np.generic], class_colors: Mapping[Color, int]) -> Plane:
     """(H, W, 3) colors -> (H, W) classes."""
     known = np.array(
-        sorted((red << 16 | green << 8 | blue, label) for (red, green, blue), label in album_colors.items())
+        sorted((red << 16 | green << 8 | blue, label) for (red, green, blue), label in class_colors.items())
     )
     red_plane, green_plane, blue_plane = np.moveaxis(pixels.astype(np.int32), 2, 0)
     packed = red_plane << 16 | green_plane << 8 | blue_plane  # (H, W)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt.data.folders import photo_colors, photo_files
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.data.pixels import voc
 from dmt.errors import DataError
@@ -69,7 +69,7 @@ def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, note
     return tuple(Photo(id, path) for id, path in found.items())
 
 
-def class_folders(root: Path) -> Album | None:
+def class_folders(root: Path) -> FolderContents | None:
     """``labeled/<class>/`` and ``unlabeled/``, perhaps ``val/<class>/`` and ``test/<class>/``."""
     labeled = child(root, *LABELED)
     if labeled is None or not folders(labeled):
@@ -87,7 +87,7 @@ def class_folders(root: Path) -> Album | None:
     unlabeled = unlabeled_photos(spare, root, leftovers, notes)
     others = [spare, *(folder for part, folder in held if aside.get(part))]
     used = [f"{shown(labeled.name)}/<class>/", *(f"{shown(each.name)}/" for each in others if each is not None)]
-    return Album(
+    return FolderContents(
         root=root,
         layout=f"{several(used)}: images of {counted(classes)}",
         pixels=False,
@@ -141,7 +141,7 @@ def _images(folder: Path) -> list[Path]:
     return [each for each in inside if not photo_files.hidden(each.name)]
 
 
-def mask_folders(root: Path) -> Album | None:
+def mask_folders(root: Path) -> FolderContents | None:
     """``labeled/images``, ``labeled/masks`` and ``unlabeled/``, perhaps ``val`` and ``test`` like ``labeled``."""
     labeled = child(root, *LABELED)
     if labeled is None or not {each.name.lower() for each in folders(labeled)} & {"images", "masks"}:
@@ -168,12 +168,12 @@ def mask_folders(root: Path) -> Album | None:
     scheme = photo_colors.scheme([photo.mask for photo in photos if photo.mask], _listing(root, labeled))
     used = [f"{shown(labeled.name)}/images", f"{shown(labeled.name)}/masks"]
     used += [f"{shown(spare.name)}/"] if spare is not None else []
-    return _album(root, several(used), Parts(photos, unlabeled, **aside), scheme, [*notes, *leftovers.notes()])
+    return _of_masks(root, several(used), MaskPhotos(photos, unlabeled, **aside), scheme, [*notes, *leftovers.notes()])
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The four parts of an album whose pixels get labels."""
+class MaskPhotos:
+    """The four parts of a folder whose pixels get labels."""
 
     labeled: tuple[Photo, ...]
     unlabeled: tuple[Photo, ...]
@@ -181,10 +181,12 @@ class Parts:
     test: tuple[Photo, ...]
 
 
-def _album(root: Path, used: str, parts: Parts, scheme: photo_colors.Scheme, notes: Iterable[str]) -> Album:
+def _of_masks(
+    root: Path, used: str, parts: MaskPhotos, scheme: photo_colors.Scheme, notes: Iterable[str]
+) -> FolderContents:
     kind = "class numbers" if scheme.colors is None else "colors"
     single = [f"there is only one class, '{shown(scheme.classes[0])}'"] if len(scheme.classes) == 1 else []
-    return Album(
+    return FolderContents(
         root=root,
         layout=f"{used}: masks in {kind} of {counted(scheme.classes)}",
         pixels=True,
@@ -237,7 +239,7 @@ def _complete(files: Mapping[str, Photo], partners: Mapping[str, Photo], kind: s
         )
 
 
-def flat(root: Path) -> Album | None:
+def flat(root: Path) -> FolderContents | None:
     """``images`` and ``masks``, which need not have one for every image; ``splits`` may put some aside."""
     images, masks = child(root, "images"), child(root, "masks")
     if images is None or masks is None:
@@ -245,10 +247,10 @@ def flat(root: Path) -> Album | None:
     listed = {"validation": root / "splits" / "val.txt", "test": root / "splits" / "test.txt"}
     parts, notes = _listed(root, images, [masks], listed)
     scheme = photo_colors.scheme([photo.mask for photo in parts.labeled if photo.mask], _listing(root, masks))
-    return _album(root, "images/ with masks/ for some", parts, scheme, notes)
+    return _of_masks(root, "images/ with masks/ for some", parts, scheme, notes)
 
 
-def voc_folders(root: Path) -> Album | None:
+def voc_folders(root: Path) -> FolderContents | None:
     """PASCAL VOC, or images of one's own laid out like it: labeled is ``train``, test is ``val``."""
     places = (root, root / "VOC2012", root / "VOCdevkit" / "VOC2012")
     base = next((each for each in places if (each / "JPEGImages").is_dir()), None)
@@ -263,10 +265,10 @@ def voc_folders(root: Path) -> Album | None:
         notes.append("these are images of PASCAL VOC; `dmt fit voc-1of20 --data DIR` trains as its papers do")
     paths = [photo.mask for photo in parts.labeled if photo.mask]
     scheme = photo_colors.scheme(paths, _listing(root, base), () if own else voc.CLASSES)
-    return _album(root, "JPEGImages/ with SegmentationClass/, as PASCAL VOC", parts, scheme, notes)
+    return _of_masks(root, "JPEGImages/ with SegmentationClass/, as PASCAL VOC", parts, scheme, notes)
 
 
-def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path]) -> tuple[Parts, list[str]]:
+def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path]) -> tuple[MaskPhotos, list[str]]:
     """Images of one folder parted by their masks and by lists, as far as these exist; and notes."""
     leftovers, notes = Leftovers(), list[str]()
     images = _stems(folder, root, leftovers)
@@ -291,7 +293,7 @@ def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Pat
     if not unlabeled:
         notes.append(NOTHING_UNLABELED)
     parts = {part: tuple(whole[stem] for stem in sorted(ids.get(part, ()))) for part in ("validation", "test")}
-    return Parts(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts), [*notes, *leftovers.notes()]
+    return MaskPhotos(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts), [*notes, *leftovers.notes()]
 
 
 def _ids(path: Path, images: Mapping[str, Photo], whole: Mapping[str, Photo]) -> list[str]:

@@ -17,18 +17,19 @@ from torch import Tensor
 from dmt import files
 from dmt.data import buffers, ragged
 from dmt.data.folders import photo_files
-from dmt.data.folders.contents import Album, Photo
-from dmt.data.ragged import Ragged, Tell
+from dmt.data.folders.contents import FolderContents, Photo
+from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, Planes, UnlabeledSet
 from dmt.errors import DataError
+from dmt.types import ProgressCallback
 
 AHEAD = 64
 """Images that are decoded before they are asked for."""
 
 
 @dataclass(frozen=True)
-class Parts(Generic[Planes]):
-    """An album in memory, or in a file that looks like memory.
+class FolderSets(Generic[Planes]):
+    """A folder in memory, or in a file that looks like memory.
 
     Attributes:
         skipped: unlabeled files that could not be read, with the reason.
@@ -54,20 +55,22 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
     return max(1, round(size[0] * most / longer)), max(1, round(size[1] * most / longer))
 
 
-def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Parts[Tensor]:
+def read_squares(
+    contents: FolderContents, size: int, cache: Path | None, on_progress: ProgressCallback
+) -> FolderSets[Tensor]:
     """All photos as (N, 3, size, size) uint8.
 
     Args:
-        room: folder for a file of decoded images, used if they are many; what lies there from before is used again.
+        cache: folder for a file of decoded images, used if they are many; what lies there from before is used again.
     """
-    known = [photo for _, part in album.parts() for photo in part if part is not album.unlabeled]
-    photos = [*known, *album.unlabeled]
+    known = [photo for _, part in contents.parts() for photo in part if part is not contents.unlabeled]
+    photos = [*known, *contents.unlabeled]
     shape = (len(photos), 3, size, size)
-    file = None if room is None else room / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
+    file = None if cache is None else cache / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
     index = None if file is None else file.with_suffix(".json")
     if file is not None and index is not None and index.exists() and file.exists():
         kept = files.read_json(index)
-        return _squares(album, buffers.reopen(shape, torch.uint8, file), kept["digests"], kept["skipped"])
+        return _squares(contents, buffers.reopen(shape, torch.uint8, file), kept["digests"], kept["skipped"])
     images = buffers.make(shape, torch.uint8, file)
     digests: list[str | None] = []
     skipped: list[str] = []
@@ -90,33 +93,37 @@ def read_squares(album: Album, size: int, room: Path | None, tell: Tell) -> Part
         digests.append(hashlib.sha256(found.tobytes()).hexdigest()[:32])
         images[place] = torch.from_numpy(np.ascontiguousarray(found))
         place += 1
-        tell(done, len(photos))
+        on_progress(done, len(photos))
     if file is not None and index is not None and file.exists():
         buffers.flush(file)  # the index vouches for every byte
         files.write_json(index, {"digests": digests, "skipped": skipped})
-    return _squares(album, images, digests, skipped)
+    return _squares(contents, images, digests, skipped)
 
 
-def _squares(album: Album, images: Tensor, digests: Sequence[str | None], skipped: Sequence[str]) -> Parts[Tensor]:
+def _squares(
+    contents: FolderContents, images: Tensor, digests: Sequence[str | None], skipped: Sequence[str]
+) -> FolderSets[Tensor]:
     start, sets = 0, {}
-    for name, photos in album.parts():
+    for name, photos in contents.parts():
         if name == "unlabeled":
             continue
         ids, end = tuple(photo.id for photo in photos), start + len(photos)
         labels = torch.tensor([photo.label for photo in photos], dtype=torch.int64)
         sets[name] = LabeledSet(ids, images[start:end], labels)
         start = end
-    good = [(photo.id, digest) for photo, digest in zip(album.unlabeled, digests[start:], strict=True) if digest]
+    good = [(photo.id, digest) for photo, digest in zip(contents.unlabeled, digests[start:], strict=True) if digest]
     unlabeled = UnlabeledSet(
         tuple(each for each, _ in good), images[start : start + len(good)], tuple(digest for _, digest in good)
     )
-    return Parts(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
+    return FolderSets(sets["labeled"], unlabeled, sets["validation"], sets["test"], tuple(skipped))
 
 
-def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts[Ragged]:
+def read_planes(
+    contents: FolderContents, most: int, cache: Path | None, on_progress: ProgressCallback
+) -> FolderSets[Ragged]:
     """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
     skipped: list[str] = []
-    classes = len(album.classes)
+    classes = len(contents.classes)
 
     def labeled(name: str, photos: Sequence[Photo]) -> LabeledSet[Ragged]:
         natives = [photo_files.photo_size(photo.path) for photo in photos]
@@ -125,12 +132,14 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
         def mask(position: int) -> np.ndarray:
             path = photos[position].mask
             assert path is not None
-            plane = photo_files.read_mask(path, album.colors, classes)
+            plane = photo_files.read_mask(path, contents.colors, classes)
             photo_files.require_size(path, plane.shape, natives[position])
             return _resized(plane, sizes[position], Image.Resampling.NEAREST)
 
-        images = ragged.fill(sizes, lambda at: _photo(photos[at].path, sizes[at]), tell=tell, file=_file(room, name))
-        masks = ragged.fill(sizes, mask, channels=None, tell=tell)
+        images = ragged.fill(
+            sizes, lambda at: _photo(photos[at].path, sizes[at]), on_progress=on_progress, file=_file(cache, name)
+        )
+        masks = ragged.fill(sizes, mask, channels=None, on_progress=on_progress)
         return LabeledSet(tuple(photo.id for photo in photos), images, masks)
 
     def unlabeled(photos: Sequence[Photo]) -> UnlabeledSet[Ragged]:
@@ -151,15 +160,15 @@ def read_planes(album: Album, most: int, room: Path | None, tell: Tell) -> Parts
                 skipped.append(str(error))
                 return np.zeros((*size, 3), np.uint8)
 
-        images = ragged.fill([size for _, size in good], read, tell=tell, file=_file(room, "unlabeled"))
+        images = ragged.fill([size for _, size in good], read, on_progress=on_progress, file=_file(cache, "unlabeled"))
         kept = torch.tensor([at for at in range(len(good)) if at not in broken], dtype=torch.int64)
         return UnlabeledSet(tuple(good[at][0].id for at in kept.tolist()), images[kept])
 
-    return Parts(
-        labeled("labeled", album.labeled),
-        unlabeled(album.unlabeled),
-        labeled("validation", album.validation),
-        labeled("test", album.test),
+    return FolderSets(
+        labeled("labeled", contents.labeled),
+        unlabeled(contents.unlabeled),
+        labeled("validation", contents.validation),
+        labeled("test", contents.test),
         tuple(sorted(skipped)),
     )
 
@@ -174,8 +183,8 @@ def _resized(plane: np.ndarray, size: tuple[int, int], by: Image.Resampling) -> 
     return np.asarray(Image.fromarray(plane).resize((size[1], size[0]), by))
 
 
-def _file(room: Path | None, name: str) -> Path | None:
-    return None if room is None else room / f"planes-{name}.bin"
+def _file(cache: Path | None, name: str) -> Path | None:
+    return None if cache is None else cache / f"planes-{name}.bin"
 
 
 def _key(photos: Iterable[Photo], how: str) -> str:
@@ -185,7 +194,7 @@ def _key(photos: Iterable[Photo], how: str) -> str:
         try:
             about = photo.path.stat()
         except OSError:
-            continue  # told when it is read
+            continue  # reported when it is read
         digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 

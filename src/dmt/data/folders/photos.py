@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dmt import files
 from dmt.data.folders import photo_cityscapes, photo_colors, photo_files, photo_layouts
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.errors import DataError
 
@@ -29,7 +29,7 @@ _SPLITS = {
 }  # fmt: skip
 
 
-def open_album(folder: Path) -> Album:
+def open_folder(folder: Path) -> FolderContents:
     """Understand a folder. Reads names, tables and labeled masks, never writes."""
     if not folder.exists():
         raise DataError(f"there is no folder {shown(folder)}; give the folder that holds the images")
@@ -43,24 +43,26 @@ def open_album(folder: Path) -> Album:
         photo_layouts.flat,
     )
     for layout in by_folders:
-        album = layout(folder)
-        if album is not None and (folder / "labels.csv").is_file():
-            return dataclasses.replace(album, notes=(*album.notes, "labels.csv was not read: the folders say it all"))
-        if album is not None:
-            return album
+        contents = layout(folder)
+        if contents is not None and (folder / "labels.csv").is_file():
+            return dataclasses.replace(
+                contents, notes=(*contents.notes, "labels.csv was not read: the folders say it all")
+            )
+        if contents is not None:
+            return contents
     leftovers = Leftovers()
     found = photo_files.find(folder, folder, leftovers)
     table = _table_path(folder) if found else None
     if table is None:
         raise DataError(_unknown(folder, found))
-    return _table_album(folder, table, found, leftovers)
+    return _table_contents(folder, table, found, leftovers)
 
 
-def write_classes(album: Album, path: Path) -> None:
-    """Write the classes.txt that makes masks be read as they are in ``album``, for people to name the classes."""
-    if not album.pixels:
-        raise DataError(f"{shown(album.root)} has labels for images, not masks; only masks need a classes.txt")
-    files.write(path, photo_colors.format_classes(album.classes, album.colors).encode())
+def write_classes(contents: FolderContents, path: Path) -> None:
+    """Write the classes.txt that makes masks be read as they are in ``contents``, for people to name the classes."""
+    if not contents.pixels:
+        raise DataError(f"{shown(contents.root)} has labels for images, not masks; only masks need a classes.txt")
+    files.write(path, photo_colors.format_classes(contents.classes, contents.colors).encode())
 
 
 def _unknown(folder: Path, found: dict[str, Path]) -> str:
@@ -93,7 +95,7 @@ class _Row:
     part: str
 
 
-def _table_album(root: Path, table: Path, found: dict[str, Path], leftovers: Leftovers) -> Album:
+def _table_contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftovers) -> FolderContents:
     """One folder of images and a table that gives some of them labels."""
     rows, notes = _placed(root, table, found)
     labeled = {id: row for id, row in rows.items() if row.label}
@@ -120,7 +122,7 @@ def _table_album(root: Path, table: Path, found: dict[str, Path], leftovers: Lef
     if not unlabeled:
         notes.append(photo_layouts.NOTHING_UNLABELED)
     leftovers.endings[".csv"] -= 1  # the table itself
-    return Album(
+    return FolderContents(
         root=root,
         layout=f"a folder of images with {shown(table.name)}: images of {photo_layouts.counted(classes)}",
         pixels=False,

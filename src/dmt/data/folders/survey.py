@@ -1,4 +1,4 @@
-"""A look at every file of an album: decoded once, checked, and kept as a few numbers."""
+"""A look at every file of a folder: decoded once, checked, and kept as a few numbers."""
 
 import hashlib
 import os
@@ -14,13 +14,13 @@ import numpy.typing as npt
 from PIL import Image
 
 from dmt.data.folders import likeness, photo_files
-from dmt.data.folders.contents import Album, Photo
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.pixels.masks import VOID
-from dmt.data.ragged import Tell
 from dmt.errors import DataError
+from dmt.types import ProgressCallback
 
 AHEAD = 64
-"""Files that are looked at before their turn: so few that memory does not grow with the album."""
+"""Files that are looked at before their turn: so few that memory does not grow with the folder."""
 
 Group = tuple["Look", ...]
 Task = tuple[Photo, str]  # with the name of its part
@@ -32,7 +32,7 @@ class Look:
     """What was seen of one photo.
 
     Attributes:
-        id, label: as in the album.
+        id, label: as in the folder.
         part: labeled, unlabeled, validation or test.
         size: (height, width); None if the image cannot be read.
         digest: of the decoded pixels: equal for equal pictures, whatever their files.
@@ -104,7 +104,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was seen of an album, part by part in its order."""
+    """What was seen of a folder, part by part in its order."""
 
     looks: tuple[Look, ...]
     classes: int
@@ -155,19 +155,19 @@ class Survey:
         return Duplicates(tuple(tuple(each) for each in pictures if len(each) > 1), tuple(near))
 
 
-def survey(album: Album, tell: Tell | None = None) -> Survey:
-    """Look at every file, in threads; ``tell`` hears how many are done."""
-    count = sum(len(photos) for _, photos in album.parts())
-    tasks = ((photo, part) for part, photos in album.parts() for photo in photos)
+def survey(contents: FolderContents, on_progress: ProgressCallback | None = None) -> Survey:
+    """Look at every file, in threads; ``on_progress`` hears how many are done."""
+    count = sum(len(photos) for _, photos in contents.parts())
+    tasks = ((photo, part) for part, photos in contents.parts() for photo in photos)
     looks = []
-    for seen in _ahead(lambda task: look(task[0], album, task[1]), tasks):
+    for seen in _ahead(lambda task: look(task[0], contents, task[1]), tasks):
         looks.append(seen)
-        if tell is not None:
-            tell(len(looks), count)
-    return Survey(tuple(looks), len(album.classes))
+        if on_progress is not None:
+            on_progress(len(looks), count)
+    return Survey(tuple(looks), len(contents.classes))
 
 
-def look(photo: Photo, album: Album, part: str = "unlabeled") -> Look:
+def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Look:
     """Decode a photo and its mask in full, so that files that are cut off are found too."""
     try:
         image = photo_files.read_photo(photo.path)
@@ -179,12 +179,12 @@ def look(photo: Photo, album: Album, part: str = "unlabeled") -> Look:
     if photo.mask is None:
         return seen
     try:
-        mask = photo_files.read_mask(photo.mask, album.colors, len(album.classes))
+        mask = photo_files.read_mask(photo.mask, contents.colors, len(contents.classes))
         photo_files.require_size(photo.mask, mask.shape, size)
     except Exception as error:
         return replace(seen, problem=_line(photo, error))
     histogram = Image.fromarray(mask).histogram()  # 256 numbers, without a wider copy of the plane
-    counts = tuple(histogram[: len(album.classes)])
+    counts = tuple(histogram[: len(contents.classes)])
     return replace(seen, mask=_digest(mask), counts=counts, ignored=histogram[VOID] / mask.size)
 
 

@@ -1,58 +1,46 @@
-"""The only place that knows the truth of unlabeled images. It gives numbers to the report and nothing to training."""
+"""Knows the truth of unlabeled images."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from dmt.core import selection
-from dmt.data.sets import LabeledSet
+from dmt.data.audits import TOPS, Audit, Weigh
+from dmt.data.sets import PseudoLabels
 
-TOPS = (0.2, 0.4, 0.6, 0.8, 1.0)
 
+class ImageAudit(Audit[Tensor]):
+    """Checks pseudo labels of images. All of them are stored, so all are judged when their stage is done."""
 
-class Audit:
-    """Checks pseudo labels against the truth that training never sees.
-
-    Attributes:
-        everything: all training images with their truth, for the Oracle alone.
-    """
-
-    def __init__(self, truth: Tensor | None, everything: LabeledSet[Tensor]) -> None:
-        self._truth = truth  # (N,) int64, in the order of the unlabeled set; None if nobody knows it
-        self.everything = everything
-
-    @property
-    def known(self) -> bool:
-        """Whether anybody knows the truth of the unlabeled images."""
-        return self._truth is not None
-
-    def pseudo_labels(
-        self, labels: Tensor, confidence: Tensor, selected: Tensor, weights: Tensor | None
-    ) -> dict[str, object]:
-        """Error of the most confident 20…100 % of *all* pseudo labels, and of those that were kept.
-
-        Args:
-            labels, confidence: (N,) of every unlabeled image.
-            selected: (N,) bool, those that were kept and maybe altered by a stress test.
-            weights: (N,) the finished student's weight of each label, or None if it did not weigh.
-
-        Returns:
-            Percentages and mean weights ready for the journal; None where nothing could be counted.
-        """
+    def pseudo_labels(self, labels: PseudoLabels[Tensor], weigh: Weigh | None, device: torch.device) -> dict[str, Any]:
+        """Error of the most confident 20…100 % of *all* labels, and of those that were kept; on the host."""
+        weighed = None if weigh is None else _gathered(weigh, labels.labels)
+        kept = labels.selected.float()
         if self._truth is None:
-            return {} if weights is None else {"weight_kept": _mean(weights, selected.float())}
-        wrong = (labels != self._truth).float()
-        kept = selected.float()
-        result: dict[str, object] = {
-            "error_top": {f"{top:.0%}": _share(wrong, selection.top(confidence, top).float()) for top in TOPS},
+            return {} if weighed is None else {"weight_kept": _mean(weighed[1], kept)}
+        wrong = (labels.labels != self._truth).float()
+        tops = {f"{top:.0%}": selection.top(labels.confidence, top).float() for top in TOPS}
+        result: dict[str, Any] = {
+            "error_top": {name: _share(wrong, top) for name, top in tops.items()},
             "error_kept": _share(wrong, kept),
         }
-        if weights is not None:
-            tops = {f"{top:.0%}": selection.top(confidence, top).float() * weights for top in TOPS}
-            result["error_top_weighted"] = {name: _share(wrong, each) for name, each in tops.items()}
+        if weighed is not None:
+            learned, weights = weighed
+            wrong = (learned != self._truth).float()
+            result["error_top_weighted"] = {name: _share(wrong, top * weights) for name, top in tops.items()}
             result["error_kept_weighted"] = _share(wrong, kept * weights)
             result["weight_right"] = _mean(weights, kept * (1 - wrong))
             result["weight_wrong"] = _mean(weights, kept * wrong)
         return result
+
+
+def _gathered(weigh: Weigh, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """What is learned of every image, and how much that counts, (N,)."""
+    learned, weights = torch.empty_like(labels), torch.empty(len(labels))
+    for each in weigh(None):
+        learned[each.positions], weights[each.positions] = each.learned.cpu(), each.weights.cpu()
+    return learned, weights
 
 
 def _share(hits: Tensor, weights: Tensor) -> float | None:

@@ -14,9 +14,10 @@ from PIL.ImageFile import ImageFile
 from torch.nn import functional as F
 
 from dmt.data import ragged
-from dmt.data.ragged import Ragged, Tell
+from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
+from dmt.types import ProgressCallback
 
 VOID = 255
 """The mask value of a pixel that has no label."""
@@ -86,7 +87,7 @@ def open_set(
     classes: int,
     table: Plane | None = None,
     size: Callable[[Size], Size] | None = None,
-    tell: Tell | None = None,
+    tell: ProgressCallback | None = None,
 ) -> LabeledSet[Ragged]:
     """Decode all files; both images and labels become a ``Ragged``.
 
@@ -111,12 +112,12 @@ def open_set(
             raise DataError(f"{path} has the class {wrong[0]}, outside 0..{classes - 1} and 255; {_REMEDY}")
         return plane
 
-    images = ragged.fill(sizes, image, tell=_part(tell, 0, len(masked)))
-    labels = ragged.fill(sizes, mask, channels=None, tell=_part(tell, len(masked), len(masked)))
+    images = ragged.fill(sizes, image, on_progress=_part(tell, 0, len(masked)))
+    labels = ragged.fill(sizes, mask, channels=None, on_progress=_part(tell, len(masked), len(masked)))
     return LabeledSet(masked.ids, images, labels)
 
 
-def _part(tell: Tell | None, before: int, count: int) -> Tell | None:
+def _part(tell: ProgressCallback | None, before: int, count: int) -> ProgressCallback | None:
     """One of two passes over the data, told as a part of the whole."""
     return None if tell is None else lambda done, of: tell(before + done, 2 * count)
 

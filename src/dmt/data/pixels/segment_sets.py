@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt.data.pixels import cityscapes, flat, masks, published, scenes, voc
-from dmt.data.ragged import Ragged, Tell
+from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
-from dmt.types import IMAGENET, Normalization
+from dmt.types import IMAGENET, Normalization, ProgressCallback
 
 Notify = Callable[[str], None]
 Parts = tuple[LabeledSet[Ragged], LabeledSet[Ragged]]
@@ -32,22 +32,22 @@ class SegmentSet:
     test: int
     normalization: Normalization
     palette: tuple[tuple[int, int, int], ...]
-    read: Callable[[Path, Notify, Tell], Parts]
+    read: Callable[[Path, Notify, ProgressCallback], Parts]
     lists: str | None = None
 
 
-def _read_scenes(folder: Path, notify: Notify, tell: Tell) -> Parts:
+def _read_scenes(folder: Path, notify: Notify, tell: ProgressCallback) -> Parts:
     return scenes.scenes()
 
 
-def _read_voc(folder: Path, notify: Notify, tell: Tell) -> Parts:
+def _read_voc(folder: Path, notify: Notify, tell: ProgressCallback) -> Parts:
     found = voc.find(folder, notify)
     classes = len(voc.CLASSES)
     training, testing = found.training(), found.testing()
     return masks.open_set(training, classes, tell=tell), masks.open_set(testing, classes, tell=tell)
 
 
-def _read_cityscapes(folder: Path, notify: Notify, tell: Tell) -> Parts:
+def _read_cityscapes(folder: Path, notify: Notify, tell: ProgressCallback) -> Parts:
     found = cityscapes.find(folder)
     classes, table = len(cityscapes.CLASSES), cityscapes.TABLE
     training, testing = found.training(), found.testing()
@@ -57,7 +57,7 @@ def _read_cityscapes(folder: Path, notify: Notify, tell: Tell) -> Parts:
     )
 
 
-def _read_voc_small(folder: Path, notify: Notify, tell: Tell) -> Parts:
+def _read_voc_small(folder: Path, notify: Notify, tell: ProgressCallback) -> Parts:
     found = flat.open_folder(folder if (folder / "images").is_dir() else folder / "voc12")
     classes = len(voc.CLASSES)
     if found.classes != voc.CLASSES:

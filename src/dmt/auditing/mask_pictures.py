@@ -8,13 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.auditing.juries import Images, Jury, Tell
-from dmt.auditing.suspects import Docket
+from dmt.auditing.ensembles import Ensemble, Images
+from dmt.auditing.suspects import LabelCheck
 from dmt.core import disagreement
+from dmt.types import ProgressCallback
 
 
 @dataclass(frozen=True)
-class Plate:
+class MaskPictures:
     """One image, its planes all of its own size.
 
     Attributes:
@@ -30,18 +31,20 @@ class Plate:
     given: np.ndarray | None = None
 
 
-def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | None = None) -> dict[int, Plate]:
-    """Plates of labels that were judged, by place. Heat is the margin by which they lose, where they are suspicious."""
-    few = docket.only(places)
+def of_labels(
+    check: LabelCheck, places: Iterable[int], bars: Tensor, on_progress: ProgressCallback | None = None
+) -> dict[int, MaskPictures]:
+    """By place, of labels that were judged. Heat is the margin by which they lose, where they are suspicious."""
+    few = check.only(places)
     found = {}
-    for view, probabilities, given in few.look(tell):
-        verdict = few.judge(probabilities, given, bars)
-        planes = (probabilities.mean(0).argmax(1), verdict.margin.where(verdict.suspicious, 0.0), given)
+    for view, probabilities, given in few.predictions(on_progress):
+        judgment = few.judge(probabilities, given, bars)
+        planes = (probabilities.mean(0).argmax(1), judgment.margin.where(judgment.suspicious, 0.0), given)
         suggested, heat, labels = (plane.cpu() for plane in planes)
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few.images, position)
             height, width = image.shape[:2]
-            found[int(few.places[position])] = Plate(
+            found[int(few.places[position])] = MaskPictures(
                 image,
                 suggested[row, :height, :width].to(torch.uint8).numpy(),
                 heat[row, :height, :width].numpy(),
@@ -50,17 +53,19 @@ def of_labels(docket: Docket, places: Iterable[int], bars: Tensor, tell: Tell | 
     return found
 
 
-def of_doubt(jury: Jury, images: Images, places: list[int], tell: Tell | None = None) -> dict[int, Plate]:
-    """Plates of unlabeled images, by place. Heat is the nets' doubt."""
+def of_doubt(
+    ensemble: Ensemble, images: Images, places: list[int], on_progress: ProgressCallback | None = None
+) -> dict[int, MaskPictures]:
+    """By place, of unlabeled images. Heat is the nets' doubt."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
-    for view, probabilities in jury.look(few, tell):
+    for view, probabilities in ensemble.predictions(few, on_progress):
         suggested, heat = probabilities.mean(0).argmax(1).cpu(), disagreement.doubt(probabilities).cpu()
         for row, position in enumerate(view.positions.tolist()):
             image = picture(few, position)
             height, width = image.shape[:2]
             plane = suggested[row, :height, :width].to(torch.uint8).numpy()
-            found[places[position]] = Plate(image, plane, heat[row, :height, :width].numpy())
+            found[places[position]] = MaskPictures(image, plane, heat[row, :height, :width].numpy())
     return found
 
 

@@ -1,6 +1,6 @@
 """Nets that look at the same images together: what each of them says, and what they see."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,13 @@ from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.tasks.base import Task, View
 from dmt.training import inference
+from dmt.types import ProgressCallback
 
 Images = UnlabeledSet[Any] | LabeledSet[Any]
-Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Jury:
+class Ensemble:
     """One or two nets, on the device, in eval mode, beside the task whose images they know.
 
     Attributes:
@@ -29,11 +29,11 @@ class Jury:
     names: tuple[str, ...]
     device: torch.device
 
-    def look(self, images: Images, tell: Tell | None = None) -> Iterator[tuple[View, Tensor]]:
+    def predictions(self, images: Images, on_progress: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor]]:
         """Batch by batch: the images, and probabilities (nets, n, C, *S) float32.
 
         Args:
-            tell: hears how many images are done.
+            on_progress: hears how many images are done.
         """
         passes = [inference.logits(net, self.task, images, self.device) for net in self.nets]
         done = 0
@@ -41,17 +41,17 @@ class Jury:
             view = outputs[0][0]
             yield view, torch.stack([logits.softmax(1) for _, logits in outputs])
             done += len(view.positions)
-            if tell is not None:
-                tell(done, len(images))
+            if on_progress is not None:
+                on_progress(done, len(images))
 
-    def features(self, images: Images, tell: Tell | None = None) -> Tensor:
+    def features(self, images: Images, on_progress: ProgressCallback | None = None) -> Tensor:
         """(N, D) on the host: what goes into the last layer of the first net, in the mean over a picture.
 
         Of a net whose last layer cannot be found, it is small copies of the images themselves.
         """
         layer = last_layer(self.nets[0], len(self.task.classes))
         if layer is None:
-            return looks(images)
+            return thumbnails(images)
         seen: list[Tensor] = []
         parts: list[tuple[Tensor, Tensor]] = []
         hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
@@ -60,8 +60,8 @@ class Jury:
                 last = seen[-1].float()
                 parts.append((view.positions, (last if last.dim() == 2 else last.flatten(2).mean(2)).cpu()))
                 seen.clear()
-                if tell is not None:
-                    tell(sum(len(positions) for positions, _ in parts), len(images))
+                if on_progress is not None:
+                    on_progress(sum(len(positions) for positions, _ in parts), len(images))
         finally:
             hook.remove()
         return _ordered(parts) if parts else torch.zeros(0, 1)
@@ -77,7 +77,7 @@ def last_layer(net: nn.Module, classes: int) -> nn.Module | None:
     return found
 
 
-def looks(images: Images, side: int = 16) -> Tensor:
+def thumbnails(images: Images, side: int = 16) -> Tensor:
     """(N, C · side²) small copies of all images in [0, 1], by which copies of one picture are known."""
 
     def small(planes: Tensor) -> Tensor:  # (n, C, H, W)

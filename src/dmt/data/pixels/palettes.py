@@ -1,0 +1,23 @@
+"""Labels of pixels as pictures in the colors of their classes."""
+
+import numpy as np
+from PIL import Image
+
+PALE = (224, 224, 224)
+"""The color of pixels without a label."""
+
+Palette = tuple[tuple[int, int, int], ...]
+"""(red, green, blue) of each class."""
+
+
+def indexed(labels: np.ndarray, palette: Palette) -> Image.Image:
+    """Labels (H, W) uint8 as an image in the colors of their classes; 255 is nearly white."""
+    image = Image.fromarray(labels)
+    image.putpalette(flat(palette))
+    return image
+
+
+def flat(palette: Palette) -> list[int]:
+    """768 numbers: the classes' colors, black where there are no more classes, and nearly white for 255."""
+    rows = [*palette[:255], *[(0, 0, 0)] * (255 - len(palette[:255])), PALE]
+    return [number for row in rows for number in row]
