@@ -20,7 +20,7 @@ from dmt.data.sets import PseudoLabels
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.runs import environment
-from dmt.training.trainer import Trainer
+from dmt.training.trainer import Trainer, Training
 
 
 def trajectory(method: str, execution: Execution, steps: int) -> tuple[tuple[str, ...], torch.Tensor]:
@@ -29,11 +29,12 @@ def trajectory(method: str, execution: Execution, steps: int) -> tuple[tuple[str
     task, stage = random_task(4000, 9000), catalogue.plan(method, CONFIG.recipe).stages[-1]
     pseudo = PseudoLabels(torch.randint(0, 10, (9000,)), torch.rand(9000), torch.ones(9000, dtype=torch.bool))
     kept = None if stage.labels is None else pseudo
-    batches = task.batches(task.labeled, kept, stage.schedule, 1, execution)
+    batches = task.batches(task.labeled, kept, stage.batch_plan(seed=1), execution)
     with execution.active():
-        trainer = Trainer([build.build(SPEC, seed=0)], stage.objective, stage.schedule, batches, 1000, 1, execution)
+        training = Training(stage.objective, stage.schedule, steps=1000, seed=1)
+        trainer = Trainer({"A": build.build(SPEC, seed=0)}, training, batches, execution)
         numbers = [trainer.advance(trainer.draw()).float().cpu() for _ in range(steps)]
-    return trainer.parts, torch.stack(numbers)
+    return trainer.logged, torch.stack(numbers)
 
 
 def augmentation(execution: Execution) -> tuple[float, int]:

@@ -22,7 +22,7 @@ import torch
 
 from dmt import presets, run_files
 from dmt.core.execution import Execution
-from dmt.data.images.augment import POLICIES
+from dmt.data.images import augment
 from dmt.data.images.datasets import DATASETS
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.methods import catalogue
@@ -35,7 +35,7 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.recording import Recorded
-from dmt.training.trainer import Student, Trainer
+from dmt.training.trainer import Student, Trainer, Training
 
 CONFIG = presets.get("cifar10-4k").config
 DATA = DATASETS["cifar10"]
@@ -53,8 +53,8 @@ def random_task(labeled: int, unlabeled: int) -> Classification:
 
     few = LabeledSet(names(labeled), images(labeled), torch.randint(0, 10, (labeled,)))
     many = UnlabeledSet(names(unlabeled), images(unlabeled))
-    augment = POLICIES["paper"]
-    return Classification(DATA.classes, DATA.shape, DATA.normalization, augment, few, many, few, few)
+    policies = augment.views("paper")
+    return Classification(DATA.classes, DATA.shape, DATA.normalization, policies, few, many, few, few)
 
 
 def bare(execution: Execution, steps: int, *, peek: bool) -> float:
@@ -106,9 +106,9 @@ def stage_rate(method: str, execution: Execution, steps: int) -> tuple[float, fl
         count = len(task.unlabeled)
         every = torch.ones(count, dtype=torch.bool)
         kept = PseudoLabels(torch.randint(0, 10, (count,)), torch.rand(count), every)
-    batches = task.batches(task.labeled, kept, stage.schedule, 1, execution)
+    batches = task.batches(task.labeled, kept, stage.batch_plan(seed=1), execution)
     net = build.build(SPEC, seed=0)
-    trainer = Trainer([net], stage.objective, stage.schedule, batches, steps, 1, execution)
+    trainer = Trainer({"A": net}, Training(stage.objective, stage.schedule, steps, seed=1), batches, execution)
     began, first = time.perf_counter(), [0.0]
 
     def tell(step: int) -> None:

@@ -97,7 +97,7 @@ def _rounds(job: JobResult) -> list[float]:
 def _longer(photos: Path, run: Path, extra: Sequence[str]) -> float:
     """The score of a Baseline that takes as many steps as all stages of a line of DMT, nothing else being set."""
     config = choosing.choose(photos, torch.device("cpu")).preset.config
-    stages = [stage for stage in catalogue.plan("dmt", config.recipe).stages if stage.line == "A"]
+    stages = [stage for stage in catalogue.plan("dmt", config.recipe).stages if stage.lines == ("A",)]
     steps = sum(stage.steps(config.data.sizes) for stage in stages)
     epochs = round(config.recipe.epochs * steps / stages[0].steps(config.data.sizes))
     words = ["--method", "baseline", "--set", f"epochs={epochs}", "--device", "cpu", *extra]

@@ -41,7 +41,7 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.recording import Recorded
-from dmt.training.trainer import Student, Trainer
+from dmt.training.trainer import Student, Trainer, Training
 from dmt.types import Normalization
 
 CLASSES = 21
@@ -145,11 +145,12 @@ def stage_rate(setting: Setting, execution: Execution, steps: int) -> dict[str, 
     labels = random_planes(1000, setting.image, 0, CLASSES, torch.uint8)
     codes = random_planes(1000, setting.image, -32768, 32767, torch.int16)
     pseudo = PseudoLabels(labels, codes, torch.ones(1000, dtype=torch.bool))
-    batches = task.batches(task.labeled, pseudo, stage.schedule, 1, execution)
+    batches = task.batches(task.labeled, pseudo, stage.batch_plan(seed=1), execution)
     net = build.build(task.net_spec(setting.net), seed=0)
     if execution.on_cuda:
         torch.cuda.reset_peak_memory_stats()
-    trainer = Trainer([net], stage.objective, schedule(stage.schedule), batches, steps, 1, execution)
+    training = Training(stage.objective, schedule(stage.schedule), steps, seed=1)
+    trainer = Trainer({"A": net}, training, batches, execution)
     with tempfile.TemporaryDirectory() as folder:
         journal = Journal(Path(folder) / run_files.JOURNAL)
         loop.fit(trainer, Checkpoint(Path(folder)), journal, loop.Pace(600.0, lambda: False, lambda step: None))
@@ -164,7 +165,7 @@ def stage_rate(setting: Setting, execution: Execution, steps: int) -> dict[str, 
 
 def schedule(real: Schedule) -> Schedule:
     """As real, but slow enough that random labels do no harm to the numbers."""
-    return replace(real, rate=1e-6)
+    return replace(real, descent=replace(real.descent, rate=1e-6))
 
 
 def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, float]:

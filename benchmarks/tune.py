@@ -21,8 +21,6 @@ from dmt.core.evidence import Evidence
 from dmt.results.report import Report
 from dmt.results.tables import spread
 from dmt.runs import environment
-from dmt.runs.folder import Folder
-from dmt.training import evidence_files
 from dmt.tuning import judging
 from dmt.tuning.outcome import Trial, Tuning
 
@@ -53,7 +51,7 @@ def nets(trial: Trial, split: str) -> list[Evidence]:
     found = []
     for job in Report.read([trial.folder]).jobs:
         stage, copy = job.shipped()
-        found.append(evidence_files.read(Folder(trial.folder).stage(stage.place), split, copy))
+        found.append(stage.evidence(split, copy))
     return [each for each in found if each is not None]
 
 

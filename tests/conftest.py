@@ -37,7 +37,7 @@ TINY_PIXELS: dict[str, object] = {
     "epochs": 2,
     "epochs_oracle": 1,
     "epochs_round": 1,
-    "epochs_online": 1,
+    "online.epochs": 1,
     "fractions": "0.5,1",
     "share": 0.8,
 }

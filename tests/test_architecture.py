@@ -9,7 +9,8 @@ ROOT = Path(__file__).parent.parent / "src" / "dmt"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "version"),
-    ("files", "options", "run_files"),
+    ("run_files",),
+    ("files", "options", "outputs"),
     ("core",),
     ("data", "models", "objectives", "pages"),
     ("methods",),

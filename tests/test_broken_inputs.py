@@ -309,9 +309,8 @@ IN_CLASSES = [
     Case("everything unlabeled broken", spoil_all("unlabeled"), 1, ("no unlabeled image can be read",), 2,
          ("none of the 6 unlabeled images can be read",)),
     Case("one picture, two labels", copy(LABELED, "labeled/square/again.jpg"), 1,
-         ("1 picture has different labels", "'labeled/disk/0000.jpg' = 'labeled/square/again.jpg'"), 0, ()),
-    Case("test picture is labeled", copy(LABELED, "test/disk/leak.jpg"), 1, ("1 test picture is also in labeled",),
-         0, ()),
+         ("1 picture has different labels", "'labeled/disk/0000.jpg' = 'labeled/square/again.jpg'")),
+    Case("test picture is labeled", copy(LABELED, "test/disk/leak.jpg"), 1, ("1 test picture is also in labeled",)),
     Case("unknown class in test", save("test/moon/1.png", lambda: JPEG), 2, ("moon is a class that has no labeled",)),
     Case("images beside class folders", save("labeled/1.png", lambda: JPEG), 2, ("1 images are in no class folder",)),
     Case("labeled twice", save("train/disk/1.png", lambda: JPEG), 2, ("has both labeled/ and train/",)),
@@ -446,7 +445,7 @@ def test_a_folder_whose_name_has_two_lines(bases: dict[str, Path], dmt: Command,
     folder = Path(shutil.copytree(bases["classes"], tmp_path / "mi\nne"))
     assert dmt("check", folder, "--no-time")[0] == 0
     write(LABELED)(folder)
-    assert says(fit(dmt, folder, tmp_path / "run")[2], ("dmt: error: ", "mi\\nne/labeled/disk/0000.jpg is empty"))
+    assert says(fit(dmt, folder, tmp_path / "run")[2], ("dmt: error: ", "mi\\nne ", "labeled/disk/0000.jpg is empty"))
     for verb in (("check",), ("fit", "--out", tmp_path / "run")):
         code, _, err = dmt(*verb, tmp_path / "a\nb/")
         assert (code, says(err, ("dmt: error: there is no folder", "a\\nb"))) == (2, True)

@@ -1,4 +1,4 @@
-"""Configuration: frozen, typed, nested in groups, and overridden by flat keys (``gamma=5``)."""
+"""Configuration: frozen, typed, nested, and overridden by flat keys: ``gamma=5``, ``online.threshold=0.95``."""
 
 import dataclasses
 import tomllib
@@ -7,14 +7,24 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import ConfigError, unknown
+from dmt.methods import catalogue
 from dmt.methods.recipe import Recipe
 from dmt.options import option
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+MOVED = {"epochs_online": "online.epochs", "threshold": "online.threshold"}
+"""Options that had another name: who types it is told the new one, and older runs are read by it."""
+
+
+Holder = TypeVar("Holder", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)
@@ -32,18 +42,13 @@ class Config:
 
 
 def flat(config: Config) -> dict[str, Any]:
-    """All keys with their values, groups dissolved."""
-    return {key: getattr(group, key) for key, group in _owners(config).items()}
+    """All keys with their values; those of a method's own group as ``group.key``."""
+    return {key: getattr(holder, field.name) for key, (holder, field) in _holders(config).items()}
 
 
 def helps(config: Config) -> dict[str, str]:
     """All keys with their line of help."""
-    return {
-        field.name: field.metadata["help"]
-        for group in (config, config.data, config.recipe)
-        for field in dataclasses.fields(group)
-        if "help" in field.metadata
-    }
+    return {key: field.metadata["help"] for key, (_, field) in _holders(config).items()}
 
 
 def described(config: Config) -> dict[str, str]:
@@ -62,29 +67,81 @@ def shown(value: Any) -> str:
 
 
 def override(config: Config, changes: Mapping[str, Any]) -> Config:
-    """A configuration with some keys changed. Values may be text, as typed by a user, or TOML values."""
-    owners = _owners(config)
-    for key in changes:
-        if key not in owners:
-            raise unknown("option", key, owners)
+    """A configuration with some keys changed.
+
+    Args:
+        changes: by key, ``{"online.epochs": 3}``, or with a group as a table, ``{"online": {"epochs": 3}}``. Values may
+            be text, as typed by a user, or TOML values.
+    """
+    changes = dotted(changes)
+    _require_known(config, changes)
     if changes.get("dataset", config.data.dataset) != config.data.dataset:
         raise ConfigError(f"the data set is {config.data.dataset} here; name another preset instead of setting dataset")
-    groups: dict[str, Any] = {}
-    for name, group in (("data", config.data), ("recipe", config.recipe)):
-        mine = {key: value for key, value in changes.items() if owners[key] is group}
-        hints = typing.get_type_hints(type(group))
-        groups[name] = dataclasses.replace(group, **{key: parse(key, v, hints[key]) for key, v in mine.items()})
-    net = parse("net", changes.get("net", config.net), str)
-    net_b = parse("net_b", changes.get("net_b", config.net_b), str | None)
-    if net_b is not None and groups["recipe"].shape != "pair":
+    groups = config.recipe.groups
+    own = (_changed(groups[kind], changes, f"{name}.") for name, kind in catalogue.groups().items())
+    recipe = dataclasses.replace(_changed(config.recipe, changes), groups=groups.replace(*own))
+    new = dataclasses.replace(_changed(config, changes), data=_changed(config.data, changes), recipe=recipe)
+    if new.net_b is not None and new.recipe.shape != "pair":
         raise ConfigError("net_b is the second net of a pair; set shape=pair too")
-    return Config(net=net, net_b=net_b, **groups)
+    return new
+
+
+def _changed(holder: Holder, changes: Mapping[str, Any], prefix: str = "") -> Holder:
+    """One dataclass with those of its options changed that are named."""
+    hints = typing.get_type_hints(type(holder))
+    found = [(key, field.name) for key, field in _options(holder, prefix).items() if key in changes]
+    return dataclasses.replace(holder, **{name: parse(key, changes[key], hints[name]) for key, name in found})
+
+
+def _require_known(config: Config, keys: typing.Iterable[str]) -> None:
+    """Refuse a key that does not exist, naming the nearest: in its own group, if there is such a group."""
+    known, groups = flat(config), catalogue.groups()
+    for key in keys:
+        group, dot, _ = key.partition(".")
+        if key in known:
+            continue
+        if key in MOVED:
+            raise ConfigError(f"{key} is called {MOVED[key]} now; give that instead")
+        if dot and group not in groups:
+            raise unknown("group of options", group, groups)
+        raise unknown("option", key, [each for each in known if each.startswith(f"{group}.")] or known)
+
+
+def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that an older run wrote down, by the names they have now."""
+    return {MOVED.get(key, key): value for key, value in options.items()}
+
+
+def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of an older run: those it wrote down, and for those added since what its preset gives them.
+
+    Raises:
+        ConfigError: if it had one that is gone. Whether it mattered is not known, so it counts.
+    """
+    known, written = flat(defaults), renamed(options)
+    for key, value in written.items():
+        if key not in known:
+            raise ConfigError(
+                f"the run was made with {key}={shown(value)}, an option that this release does not have; "
+                f"resume it with the release that made it"
+            )
+    return known | written
+
+
+def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables dissolved: ``{"online": {"epochs": 3}}`` to ``{"online.epochs": 3}``."""
+    found: dict[str, Any] = {}
+    for key, value in changes.items():
+        found |= (
+            {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, Mapping) else {key: value}
+        )
+    return found
 
 
 def from_toml(path: Path) -> dict[str, Any]:
-    """Flat keys from a TOML file."""
+    """Flat keys from a TOML file, in which a method's own group is a table."""
     try:
-        return tomllib.loads(path.read_text())
+        return dotted(tomllib.loads(path.read_text()))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -153,9 +210,13 @@ def _scalar(key: str, value: Any, kind: Any) -> Any:
     raise ConfigError(f"{key} must be {words[kind]}, not '{value}'")
 
 
-def _owners(config: Config) -> dict[str, Any]:
-    """Which group holds which key. Keys are unique over the groups."""
-    owners: dict[str, Any] = {"net": config, "net_b": config}
-    for group in (config.data, config.recipe):
-        owners |= {field.name: group for field in dataclasses.fields(group)}
-    return owners
+def _holders(config: Config) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
+    """Which dataclass holds which key, and as which field. Keys are unique."""
+    own = [(config.recipe.groups[kind], f"{name}.") for name, kind in catalogue.groups().items()]
+    everyone = [(config, ""), (config.data, ""), (config.recipe, ""), *own]
+    return {key: (each, field) for each, prefix in everyone for key, field in _options(each, prefix).items()}
+
+
+def _options(holder: Any, prefix: str) -> dict[str, dataclasses.Field[Any]]:
+    """Fields of a dataclass that a user may set, by key."""
+    return {f"{prefix}{field.name}": field for field in dataclasses.fields(holder) if "help" in field.metadata}

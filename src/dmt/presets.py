@@ -2,12 +2,26 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dmt.config import Config
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
+from dmt.methods.groups import Groups, OnlineOptions
+from dmt.methods.online import (
+    CrossPseudoOptions,
+    CrossPseudoPastedOptions,
+    CutMixSegOptions,
+    FixMatchOptions,
+    FixMatchSegOptions,
+    MeanTeacherOptions,
+    MeanTeacherSegOptions,
+    PiModelOptions,
+    PseudoLabelOptions,
+    UDAOptions,
+)
 from dmt.methods.recipe import Recipe
 
 
@@ -50,7 +64,40 @@ def _cifar10(name: str, labels: int, recipe: Recipe, paper: dict[str, float]) ->
     data = DataOptions("cifar10", labels=labels, validation=200, augment="paper")
     origin = "row of the paper" if paper else "ours, not in the paper"
     summary = f"CIFAR-10, 32×32 color, {labels:,} labels ({origin}); needs --data"
-    return Preset(name, summary, Config(data, recipe, net="wrn-28-2"), paper)
+    published = replace(recipe, groups=PUBLISHED_IMAGES)
+    return Preset(name, summary, Config(data, published, net="wrn-28-2"), paper)
+
+
+_FIX: dict[str, Any] = {
+    "epochs": 1600, "labeled": 64, "unlabeled": 448, "rate": 0.03, "rate_ramp": "cosine-7-16", "optimizer": "nesterov",
+    "weight_decay": 5e-4, "decay": "kernels", "ema": 0.999,
+}  # fmt: skip
+_MIX: dict[str, Any] = {
+    "epochs": 200, "labeled": 64, "unlabeled": 64, "rate": 2e-3, "rate_ramp": "constant", "optimizer": "adamw",
+    "weight_decay": 0.02, "decay": "kernels", "ema": 0.999,
+}  # fmt: skip
+PUBLISHED_IMAGES = Groups.of(
+    FixMatchOptions(**_FIX),
+    UDAOptions(**_FIX),
+    PseudoLabelOptions(**_MIX),
+    PiModelOptions(**_MIX),
+    MeanTeacherOptions(**_MIX | {"weight_decay": 0.2}),
+    CrossPseudoOptions(**_FIX | {"epochs": 1000}),
+)
+"""CIFAR-10: optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps."""
+
+_POLY: dict[str, Any] = {"labeled": 8, "unlabeled": 8, "rate_ramp": "poly"}
+PUBLISHED_PIXELS = Groups.of(
+    FixMatchSegOptions(**_POLY, epochs=80, rate=1e-2, encoder=0.1, weight_decay=1e-4),
+    MeanTeacherSegOptions(**_POLY, epochs=20, rate=1e-3),
+    CutMixSegOptions(
+        epochs=40, labeled=10, unlabeled=10, rate=3e-5, rate_ramp="constant", optimizer="adam", encoder=0.1,
+        weight_decay=0.0,
+    ),
+    CrossPseudoOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
+    CrossPseudoPastedOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
+)  # fmt: skip
+"""PASCAL VOC: as published, for nets that start from published parameters."""
 
 
 def _few(labels: int) -> Recipe:
@@ -85,6 +132,7 @@ _PIXELS = Recipe(
     per_class=True,
     shape="pair",
     ema=None,
+    groups=PUBLISHED_PIXELS,
 )
 """What the paper's rows for pixels have in common, with the numbers of PASCAL VOC."""
 
@@ -98,11 +146,11 @@ _SCENES = replace(
     epochs=100,
     epochs_oracle=20,
     epochs_round=3,
-    epochs_online=10,
     rate=0.05,
     rate_round=0.05,
     gamma=2.0,
     gamma_ramp=True,
+    groups=Groups.of(OnlineOptions(epochs=10)),
 )
 """Ours. From random parameters a student is unsure for long: γ grows, so that early in a round it listens."""
 

@@ -7,9 +7,9 @@ runs/a/
   splits/seed-1.json      ids of labeled, unlabeled and validation images
   skipped.txt             of your images: unlabeled files that could not be read
   samples/seed-1/         of pixels: eight unlabeled images, for the report
-  stages/A1-<identity>/   state.json, step-…/{net,ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
+  stages/A1-<identity>/   state.json, step-…/{A-raw,A-ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
                           pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/;
-                          evidence-<split>-<copy>.npz: what the net said of every image with truth
+                          evidence-<split>-<line>-<copy>.npz: what a net said of every image with truth
   .cache/                 decoded images and labels of pixels, if they are too many for memory
 ```
 """

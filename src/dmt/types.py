@@ -6,11 +6,15 @@ A *site* is whatever gets one label: an image in classification, a pixel in segm
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from torch import Tensor
 
 IGNORE = -1
-"""The label of a site that has none. 255 exists only inside files."""
+"""The label of a site that has none. 255 exists only inside files and the byte planes made for them."""
+
+TRAIN = "train"
+"""The kind of view that Baseline and rounds see: the same augmentation for labeled and unlabeled images."""
 
 ProgressCallback = Callable[[int, int], None]
 """Is called with (done, total) while something takes long."""
@@ -31,19 +35,67 @@ class Target:
 
 @dataclass(frozen=True)
 class Batch:
-    """One step's input, augmented and on the device. All views of a sample share one geometry.
+    """One step's input, augmented and on the device.
+
+    Views of an image are made each with a geometry of its own; views of an image whose pixels get labels share one
+    geometry and differ in color.
 
     Attributes:
         images: (L, C, H, W) float32 in [0, 1], the labeled images.
         truth: (L, *S) int64, their labels.
         views: unlabeled images, each (U, C, H, W); the key says how they were augmented.
         pseudo: the stored target of the unlabeled images, if the stage learns from a store.
+        positions: (U,) int64, which of all unlabeled images these are.
+        valid: (U, *S) bool, false for pixels of the window that lie outside of the image; None if every site counts.
     """
 
     images: Tensor
     truth: Tensor
     views: Mapping[str, Tensor] = field(default_factory=dict)
     pseudo: Target | None = None
+    positions: Tensor | None = None
+    valid: Tensor | None = None
+
+
+class BatchShape(NamedTuple):
+    """How large every batch of a stage is."""
+
+    labeled: int  # images
+    unlabeled: int
+    height: int  # of every image, in pixels
+    width: int
+
+    @property
+    def images(self) -> int:
+        """All of them, each unlabeled one counted once."""
+        return self.labeled + self.unlabeled
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What a stage wants of its batches.
+
+    Attributes:
+        labeled: labeled images in each step.
+        unlabeled: unlabeled images in each step.
+        views: names of the views of the unlabeled images. The kind of a view is its name without digits.
+        labeled_view: the kind of view that labeled images are seen in.
+        seed: of the stage.
+    """
+
+    labeled: int
+    unlabeled: int = 0
+    views: tuple[str, ...] = ()
+    labeled_view: str = TRAIN
+    seed: int = 0
+
+
+class NetName(NamedTuple):
+    """Which net is meant, everywhere: in checkpoints, scores, exports and audits."""
+
+    stage: str  # "A3"
+    line: str  # "A"
+    copy: str  # "raw", or "ema" for its slow copy
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def test_no_net_judges_a_label_that_it_learned_from(digits: tuple[Task, Config],
 def test_both_nets_of_a_pair_judge(few_scenes: SegmentSet, tmp_path: Path) -> None:
     task, config = opened("scenes", **TINY_PIXELS)
     every = given_labels.judges(task, recipe(config, tmp_path))
-    assert [judge.stage.line for judge in every] == ["A", "B", "A", "B"]
+    assert [judge.stage.lines for judge in every] == [("A",), ("B",)] * 2
     assert len({judge.seed for judge in every}) == 4
 
 

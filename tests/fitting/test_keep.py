@@ -57,7 +57,7 @@ def test_everyone_agrees_on_the_net(ruined: Path, tmp_path: Path) -> None:
     assert "A0" in scoring.shipped_net(ruined, None, None, CPU).name
     finished = scoring.Finished(ruined, None, CPU, print)
     (job,) = finished.jobs(None, None)
-    assert {name for name, _ in finished.score(job, "test")} == {"A0"}
+    assert {name.stage for name in finished.score(job, "test")} == {"A0"}
     exporting.export(ruined, "safetensors", out=tmp_path / "net.safetensors")
     assert "A0" in exporting.load(tmp_path / "net.safetensors").name
 
@@ -68,7 +68,7 @@ def test_a_lean_pack_holds_the_best_net(ruined: Path, tmp_path: Path) -> None:
         fit(ruined, keep)
         packing.pack(ruined, tmp_path / keep, 10**9, lean=True)
         again = packing.unpack(tmp_path / keep, tmp_path / f"{keep}-again")
-        held[keep] = {path.parents[1].name[:2] for path in again.glob("stages/*/step-*/net.safetensors")}
+        held[keep] = {path.parents[1].name[:2] for path in again.glob("stages/*/step-*/*-raw.safetensors")}
     assert held == {"best": {"A0", "A2"}, "last": {"A2"}}
     assert "A0" in scoring.shipped_net(tmp_path / "best-again", None, None, CPU).name
     fit(tmp_path / "last-again", "best")

@@ -234,7 +234,7 @@ def test_two_different_nets_for_a_pair(task: str, second: str, folders: dict[str
     report, _ = fit(task, folders[task], tmp_path / "run", settings={"shape": "pair", "net_b": second})
     assert report.jobs[1].results == ("A1", "B1")
     stages = {path.name[:2]: path for path in (tmp_path / "run/stages").iterdir()}
-    nets = {name: sum(file.stat().st_size for file in stages[name].glob("step-*/net.safetensors")) for name in stages}
+    nets = {name: sum(file.stat().st_size for file in stages[name].glob("step-*/*-raw.safetensors")) for name in stages}
     assert nets["B1"] > 1.5 * nets["A1"]
     scoring.shipped_net(tmp_path / "run", "dmt", None, CPU)
 

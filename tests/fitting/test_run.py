@@ -291,7 +291,7 @@ def test_unlabeled_images_move_every_method(
     assert changed.jobs[0].stages[-1].place != report.jobs[0].stages[-1].place
     places = [each.jobs[0].stages[-1].place for each in (report, changed)]
     last = [
-        next((tmp_path / run / "stages" / place).glob("step-*/net.safetensors"))
+        next((tmp_path / run / "stages" / place).glob("step-*/*-raw.safetensors"))
         for run, place in zip("ab", places, strict=True)
     ]
     first, second = (files.read_tensors(path)["body.head.weight"] for path in last)
@@ -306,7 +306,7 @@ def test_pair_runs_two_lines_on_two_shares(tiny: dict[str, object], tmp_path: Pa
     accuracies = [stage.score("test", "raw") for stage in job.stages[-2:]]
     assert job.test_score("raw") == pytest.approx(sum(filter(None, accuracies)) / 2)
     biases = [
-        files.read_tensors(next(tmp_path.glob(f"stages/{name}-*/step-*/net.safetensors")))["body.head.bias"]
+        files.read_tensors(next(tmp_path.glob(f"stages/{name}-*/step-*/*-raw.safetensors")))["body.head.bias"]
         for name in ("A0", "B0")
     ]
     assert not torch.allclose(biases[0], biases[1])

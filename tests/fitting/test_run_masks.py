@@ -21,7 +21,7 @@ from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
-from dmt.types import ProgressCallback
+from dmt.types import NetName, ProgressCallback
 from dmt.use import scoring
 
 CPU = torch.device("cpu")
@@ -67,7 +67,7 @@ def test_unlabeled_images_move_the_net(
     method: str, tiny_pixels: dict[str, object], tmp_path: Path, few_scenes: SegmentSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other unlabeled images, same labels: another net; and the first stage stays the same."""
-    settings = tiny_pixels | {"fractions": "0.5", "threshold": 0.2}
+    settings = tiny_pixels | {"fractions": "0.5", "online.threshold": 0.2}
     first = fit(tmp_path / "a", settings, method)
     hidden = set(files.read_json(tmp_path / "a" / "splits" / "seed-1.json")["unlabeled"])
     train, _ = few_scenes.read(Path(), print, lambda done, of: None)
@@ -92,7 +92,7 @@ def test_images_without_any_label_train_without_nan(
     replaced(monkeypatch, few_scenes, with_masks(few_scenes, dict.fromkeys(void, 255)))
     report = fit(tmp_path, settings, ["baseline", "dmt", "online"])
     assert all(job.finished for job in report.jobs)
-    for parameters in tmp_path.glob("stages/*/step-*/net.safetensors"):
+    for parameters in tmp_path.glob("stages/*/step-*/*-raw.safetensors"):
         tensors = files.read_tensors(parameters).values()
         assert all(bool(torch.isfinite(each).all()) for each in tensors if each.is_floating_point())
     stage = report.jobs[1].stages[-1]
@@ -144,7 +144,7 @@ def test_absent_classes_are_named(tiny_pixels: dict[str, object], tmp_path: Path
     fit(tmp_path, tiny_pixels | {"validation": 1}, "baseline")
     finished = scoring.Finished(tmp_path, Path(), CPU, print)
     (job,) = finished.jobs(None, None)
-    score = finished.score(job, "validation")["A0", "raw"]
+    score = finished.score(job, "validation")[NetName("A0", "A", "raw")]
     assert score.absent
     assert score.iou is not None
     assert [label for label, value in enumerate(score.iou) if math.isnan(value)] == score.absent

@@ -290,7 +290,7 @@ def test_lines_may_have_different_nets(tiny_pixels: dict[str, object], tmp_path:
     (job,) = finished.jobs(None, None)
     now = finished.score(job, "test")
     for stage in job.stages[-2:]:
-        assert now[stage.name, "raw"].mean_iou == pytest.approx(stage.score("test", "raw"))
+        assert now[stage.net("raw")].mean_iou == pytest.approx(stage.score("test", "raw"))
     with pytest.raises(ConfigError, match="shape=pair"):
         fit(tmp_path / "chain", tiny_pixels | {"net_b": "fcn-6", "shape": "chain", "share": "none"})
 

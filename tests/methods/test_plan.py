@@ -1,18 +1,18 @@
 import pytest
 
-from dmt.core.schedule import Schedule
+from dmt.core.schedule import Descent, Schedule
 from dmt.methods.plan import Labels, Plan, Share, Stage
 from dmt.objectives.itself import Online
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
 from dmt.types import Sizes
 
-SCHEDULE = Schedule(epochs=3, rate=0.1, rate_ramp="cosine", labeled=8, pseudo=10)
+SCHEDULE = Schedule(epochs=3, descent=Descent(0.1), rate_ramp="cosine", labeled=8, unlabeled=10)
 
 
 def stage(name: str, **parents: object) -> Stage:
     objective = Stored("uniform", gamma=1.0) if "labels" in parents else Supervised()
-    return Stage(name, name[0], int(name[1]), objective, SCHEDULE, **parents)  # type: ignore[arg-type]
+    return Stage(name, (name[0],), int(name[1]), objective, SCHEDULE, **parents)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("count", "kept"), [(100, 80), (211, 168), (5, 4)])
@@ -29,24 +29,24 @@ def test_shares_are_the_published_halves(count: int, kept: int) -> None:
 def test_steps_fill_the_last_batch() -> None:
     sizes = Sizes(labeled=17, unlabeled=101, everything=120)
     assert stage("A0").steps(sizes) == 3 * 3
-    assert stage("A1", labels=Labels("A0", 0.2)).steps(sizes) == 3 * 2
+    assert stage("A1", labels=Labels("A0", "A", 0.2)).steps(sizes) == 3 * 2
     assert stage("A0", truth="everything").steps(sizes) == 3 * 15
     assert stage("A0", share=Share(0.8, "head")).steps(sizes) == 3 * 2
 
 
 def test_pixels_are_learned_from_every_unlabeled_image() -> None:
     sizes = Sizes(labeled=17, unlabeled=101, everything=120, pixels=True)
-    assert stage("A1", labels=Labels("A0", 0.2)).steps(sizes) == 3 * 11
+    assert stage("A1", labels=Labels("A0", "A", 0.2)).steps(sizes) == 3 * 11
 
 
 def test_online_self_training_passes_over_the_unlabeled_images() -> None:
-    online = Stage("A1", "A", 1, Online(), SCHEDULE, start="A0")
+    online = Stage("A1", ("A",), 1, Online(), SCHEDULE, start="A0")
     assert online.steps(Sizes(labeled=17, unlabeled=101, everything=120)) == 3 * 11
     assert online.parents == ("A0",)
 
 
 def test_a_plan_knows_its_order() -> None:
-    first, second = stage("A0"), stage("A1", labels=Labels("A0", 1.0), start="A0")
+    first, second = stage("A0"), stage("A1", labels=Labels("A0", "A", 1.0), start="A0")
     assert Plan((first, second), ("A1",))["A1"] is second
     assert second.parents == ("A0",)
     with pytest.raises(ValueError, match="before its parents"):

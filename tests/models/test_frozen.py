@@ -58,7 +58,7 @@ def test_a_run_starts_from_a_file_and_keeps_its_encoder(tmp_path: Path) -> None:
     start = str(tmp_path / "r18.safetensors")
     dmt.fit("digits", out=tmp_path / "run", settings=settings, start=start, baseline=False, watcher=Silent())
     kept = encoder.state_dict()["layer4.1.conv2.weight"]
-    nets = sorted((tmp_path / "run").glob("stages/*/step-*/net.safetensors"))
+    nets = sorted((tmp_path / "run").glob("stages/*/step-*/*-raw.safetensors"))
     assert len(nets) == 2
     for path in nets:
         assert torch.equal(files.read_tensors(path)["body.encoder.layer4.1.conv2.weight"], kept)

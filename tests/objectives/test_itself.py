@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmt.core.execution import Execution
-from dmt.objectives.base import Loss, Progress
+from dmt.objectives.base import Cast, Loss, Progress
 from dmt.objectives.itself import Online
 from dmt.training.trainer import Student
-from dmt.types import IGNORE, Batch
+from dmt.types import IGNORE, Batch, BatchShape
 
 PLAIN = Execution(torch.device("cpu"))
 
@@ -40,8 +40,8 @@ def batch(generator: torch.Generator) -> Batch:
 
 def loss(net: nn.Module, batch: Batch, threshold: float) -> Loss:
     objective = Online(threshold)
-    draw = objective.draw(Progress(3, 10, 5), 5, PLAIN.device)  # type: ignore[func-returns-value]
-    return objective.loss([Student(net, PLAIN)], batch, draw)
+    draw = objective.draw(Progress(3, 10, 5), BatchShape(2, 3, 6, 5), PLAIN.device)
+    return objective.loss(Cast((Student(net, PLAIN),)), batch, draw)
 
 
 def gradient(net: nn.Module, total: Tensor) -> Tensor:
@@ -60,9 +60,9 @@ def test_is_cross_entropy_with_sure_labels_and_truth_over_one_count(threshold: f
     pseudo = F.cross_entropy(logits[:3], labels, reduction="none")[sure].sum() / count
     labeled = F.cross_entropy(logits[3:], batch.truth, ignore_index=IGNORE, reduction="sum") / count
     torch.testing.assert_close(found.total, pseudo + labeled)
-    torch.testing.assert_close(found.parts["pseudo"], pseudo.detach())
-    torch.testing.assert_close(found.parts["labeled"], labeled.detach())
-    assert float(found.parts["kept"]) == pytest.approx(float(sure.float().mean()))
+    torch.testing.assert_close(found.logged["pseudo"], pseudo.detach())
+    torch.testing.assert_close(found.logged["labeled"], labeled.detach())
+    assert float(found.logged["kept"]) == pytest.approx(float(sure.float().mean()))
 
 
 def test_a_confidence_at_the_threshold_teaches_nothing(batch: Batch) -> None:
@@ -72,15 +72,15 @@ def test_a_confidence_at_the_threshold_teaches_nothing(batch: Batch) -> None:
 
     truth = batch.truth.clamp(max=1)
     halves = Batch(batch.images, truth, batch.views)
-    assert float(loss(Even(), halves, 0.5).parts["kept"]) == 0.0
-    assert float(loss(Even(), halves, 0.499).parts["kept"]) == 1.0
+    assert float(loss(Even(), halves, 0.5).logged["kept"]) == 0.0
+    assert float(loss(Even(), halves, 0.499).logged["kept"]) == 1.0
 
 
 def test_an_unsure_net_learns_from_truth_alone(batch: Batch) -> None:
     found = loss(Pixels(0.01).train(), batch, 0.9)
     logits = Pixels(0.01).train()(torch.cat([batch.views["train"], batch.images]))[3:]
     torch.testing.assert_close(found.total, F.cross_entropy(logits, batch.truth, ignore_index=IGNORE))
-    assert float(found.parts["pseudo"]) == 0.0
+    assert float(found.logged["pseudo"]) == 0.0
 
 
 def test_nothing_labeled_and_nothing_sure_is_a_loss_of_zero(batch: Batch) -> None:
@@ -90,7 +90,7 @@ def test_nothing_labeled_and_nothing_sure_is_a_loss_of_zero(batch: Batch) -> Non
     found = loss(net, blank, 0.9)
     assert float(found.total.detach()) == 0.0
     assert not gradient(net, found.total).any()
-    assert all(bool(torch.isfinite(part)) for part in found.parts.values())
+    assert all(bool(torch.isfinite(part)) for part in found.logged.values())
 
 
 def test_sure_labels_teach_where_nothing_is_labeled(batch: Batch) -> None:
@@ -98,7 +98,7 @@ def test_sure_labels_teach_where_nothing_is_labeled(batch: Batch) -> None:
     net = Pixels(6.0).train()
     found = loss(net, blank, 0.6)
     assert float(found.total.detach()) > 0
-    assert float(found.parts["labeled"]) == 0.0
+    assert float(found.logged["labeled"]) == 0.0
     moved = gradient(net, found.total)
     assert bool(torch.isfinite(moved).all())
     assert float(moved.abs().max()) > 0
@@ -131,5 +131,5 @@ def test_unlabeled_images_move_the_net(sites: tuple[int, ...], batch: Batch) -> 
 
 
 def test_costs_one_pass() -> None:
-    assert Online().passes == 1.0
-    assert Online().unlabeled
+    assert Online().cost(BatchShape(2, 3, 6, 5)) == (5, 0)
+    assert Online().views == ("train",)

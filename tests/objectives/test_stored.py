@@ -7,19 +7,20 @@ from torch import Tensor, nn
 
 from dmt.core import mixing, ramps, weighting
 from dmt.core.execution import Execution
-from dmt.objectives.base import Progress
+from dmt.objectives.base import Cast, Progress
 from dmt.objectives.stored import Stored, StoredDraw
 from dmt.training.trainer import Student
-from dmt.types import Batch, Target
+from dmt.types import Batch, BatchShape, Target
 
 CPU = torch.device("cpu")
 PLAIN = Execution(CPU)
+SHAPE = BatchShape(labeled=4, unlabeled=14, height=4, width=4)
 PROGRESS = Progress(step=30, steps=60, seed=5)
 WEIGHTED = ["dynamic", "naive", "flip"]
 
 
 def draw(objective: Stored) -> StoredDraw:
-    return objective.draw(PROGRESS, 18, CPU)
+    return objective.draw(PROGRESS, SHAPE, CPU)
 
 
 class Small(nn.Module):
@@ -41,9 +42,9 @@ class Counting(Student):
         super().__init__(net, PLAIN)
         self.peeks = self.forwards = 0
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         self.forwards += 1
-        return super().__call__(images)
+        return super().__call__(images, update_statistics=update_statistics)
 
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         self.peeks += 1
@@ -67,7 +68,7 @@ def test_with_mixup_is_the_published_formula(name: str, batch: Batch) -> None:
     assert batch.pseudo is not None
     objective = Stored(name, gamma=4.0, gamma2=2.0, mixup=0.75)
     net = Small().train()
-    total = objective.loss([Student(net, PLAIN)], batch, draw(objective)).total
+    total = objective.loss(Cast((Student(net, PLAIN),)), batch, draw(objective)).total
 
     images = torch.cat([batch.views["train"], batch.images])
     ramp = ramps.gamma(0.5)
@@ -91,7 +92,7 @@ def test_without_mixup_weights_come_from_the_training_forward(name: str, batch: 
     assert batch.pseudo is not None
     student = Counting(Small().train())
     objective = Stored(name, gamma=5.0, ramp=False)
-    total = objective.loss([student], batch, draw(objective)).total
+    total = objective.loss(Cast((student,)), batch, draw(objective)).total
     assert (student.forwards, student.peeks) == (1, 0)
     logits = Small().train()(torch.cat([batch.views["train"], batch.images]))
     labels, weights = weighting.WEIGHTINGS[name](logits[:14], batch.pseudo, 5.0, None)
@@ -102,18 +103,20 @@ def test_without_mixup_weights_come_from_the_training_forward(name: str, batch: 
 def test_uniform_has_no_weight_pass(batch: Batch) -> None:
     student = Counting(Small().train())
     objective = Stored("uniform", gamma=1.0, mixup=0.75)
-    loss = objective.loss([student], batch, draw(objective))
+    loss = objective.loss(Cast((student,)), batch, draw(objective))
     assert (student.forwards, student.peeks) == (1, 0)
-    assert "agree" not in loss.parts
-    assert float(loss.parts["weight"]) == 1.0
-    assert Stored("uniform", gamma=1.0, mixup=0.75).passes == 1.0 < Stored("dynamic", gamma=1.0, mixup=0.75).passes
+    assert "agree" not in loss.logged
+    assert float(loss.logged["weight"]) == 1.0
+    assert objective.cost(SHAPE) == (18, 0)
+    assert Stored("dynamic", gamma=1.0, mixup=0.75).cost(SHAPE) == (18, 18)
+    assert Stored("dynamic", gamma=1.0).cost(SHAPE) == (18, 0)
 
 
 @pytest.mark.parametrize(("double", "updates"), [(False, 1), (True, 2)])
 def test_weight_pass_leaves_statistics_alone_unless_asked(double: bool, updates: int, batch: Batch) -> None:
     net = Small().train()
     objective = Stored("dynamic", gamma=4.0, mixup=0.75, double_statistics=double)
-    objective.loss([Student(net, PLAIN)], batch, draw(objective))
+    objective.loss(Cast((Student(net, PLAIN),)), batch, draw(objective))
     assert int(net.body[1].num_batches_tracked) == updates  # type: ignore[arg-type]
 
 
@@ -121,12 +124,12 @@ def test_weight_pass_leaves_statistics_alone_unless_asked(double: bool, updates:
 @pytest.mark.parametrize("mixup", [None, 0.75])
 def test_journal_parts_add_up(name: str, mixup: float | None, batch: Batch) -> None:
     objective = Stored(name, gamma=4.0, mixup=mixup)
-    loss = objective.loss([Student(Small().train(), PLAIN)], batch, draw(objective))
-    assert float(loss.parts["pseudo"]) + float(loss.parts["labeled"]) == pytest.approx(
+    loss = objective.loss(Cast((Student(Small().train(), PLAIN),)), batch, draw(objective))
+    assert float(loss.logged["pseudo"]) + float(loss.logged["labeled"]) == pytest.approx(
         float(loss.total.detach()), rel=1e-5
     )
     if name != "uniform":
-        assert sum(float(loss.parts[case]) for case in ("agree", "negative", "positive")) == pytest.approx(1.0)
+        assert sum(float(loss.logged[case]) for case in ("agree", "negative", "positive")) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", ["uniform", *WEIGHTED])
@@ -138,6 +141,6 @@ def test_unlabeled_images_move_the_net(name: str, batch: Batch) -> None:
         views = {"train": batch.views["train"].roll(shift, dims=3)}
         changed = Batch(batch.images, batch.truth, views, batch.pseudo)
         objective = Stored(name, gamma=4.0, mixup=0.75)
-        objective.loss([Student(net, PLAIN)], changed, draw(objective)).total.backward()  # type: ignore[no-untyped-call]
+        objective.loss(Cast((Student(net, PLAIN),)), changed, draw(objective)).total.backward()  # type: ignore[no-untyped-call]
         gradients.append(torch.cat([p.grad.flatten() for p in net.parameters() if p.grad is not None]))
     assert not torch.allclose(gradients[0], gradients[1])

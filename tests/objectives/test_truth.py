@@ -3,11 +3,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dmt.core import mixing
-from dmt.objectives.base import Progress
+from dmt.objectives.base import Cast, Progress
 from dmt.objectives.truth import Supervised
-from dmt.types import Batch
+from dmt.types import Batch, BatchShape
 
 CPU = torch.device("cpu")
+SHAPE = BatchShape(labeled=6, unlabeled=0, height=2, width=2)
 
 
 class Linear:
@@ -17,7 +18,7 @@ class Linear:
         self.matrix = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).requires_grad_()
         self.shown: list[Tensor] = []
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         self.shown.append(images)
         return images.flatten(1) @ self.matrix
 
@@ -31,7 +32,7 @@ def batch(generator: torch.Generator) -> Batch:
 
 def test_without_mixup_is_cross_entropy(generator: torch.Generator) -> None:
     net, given = Linear(), batch(generator)
-    loss = Supervised().loss([net], given, None)
+    loss = Supervised().loss(Cast((net,)), given, None)
     torch.testing.assert_close(loss.total, F.cross_entropy(net(given.images), given.truth))
 
 
@@ -41,7 +42,7 @@ def test_mixup_takes_lambda_as_drawn(generator: torch.Generator) -> None:
     for step in range(40):
         net, progress = Linear(), Progress(step, 40, seed=1)
         objective = Supervised(0.75)
-        loss = objective.loss([net], given, objective.draw(progress, 6, CPU))
+        loss = objective.loss(Cast((net,)), given, objective.draw(progress, SHAPE, CPU))
         mix = mixing.draw(6, 0.75, progress.stream("mixup"), dominant=False, device=CPU)
         logits = mix.blend(given.images).flatten(1) @ net.matrix
         by_hand = mix.coefficient * F.cross_entropy(logits, given.truth)
@@ -53,6 +54,6 @@ def test_mixup_takes_lambda_as_drawn(generator: torch.Generator) -> None:
 
 def test_a_step_is_repeatable(generator: torch.Generator) -> None:
     given, net, objective = batch(generator), Linear(), Supervised(0.75)
-    draws = [objective.draw(Progress(step, 9, seed=4), 6, CPU) for step in (2, 3, 2)]
-    losses = [objective.loss([net], given, draw).total.item() for draw in draws]
+    draws = [objective.draw(Progress(step, 9, seed=4), SHAPE, CPU) for step in (2, 3, 2)]
+    losses = [objective.loss(Cast((net,)), given, draw).total.item() for draw in draws]
     assert losses[0] == losses[2] != losses[1]

@@ -244,7 +244,7 @@ def made_up(data: str, classes: int, scores: list[float]) -> JobResult:
         outcome = {"scores": {"validation": {"raw": score}, "test": {"raw": score}}, "audit": None,
                    "cost": {"steps": 1, "images": 1, "seconds": 1.0}}  # fmt: skip
         stages.append(
-            StageResult(f"A{number}", number, f"A{number}", None, outcome, Path("runs/x/stages") / f"A{number}")
+            StageResult(f"A{number}", "A", number, f"A{number}", None, outcome, Path("runs/x/stages") / f"A{number}")
         )
     names = tuple(f"kind {number}" for number in range(classes))
     return JobResult(data, "dmt", 1, tuple(stages), (stages[-1].name,), classes=names)

@@ -43,7 +43,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Parameters of a net that knows its digits."""
     out = tmp_path_factory.mktemp("start")
     dmt.fit("digits", out=out, method="baseline", settings=TINY | {"epochs": 40}, watcher=Silent())
-    return next(out.glob("stages/A0-*/step-*/net.safetensors"))
+    return next(out.glob("stages/A0-*/step-*/*-raw.safetensors"))
 
 
 def biased(start: Path, place: Path, label: int, by: float) -> Path:
@@ -246,16 +246,16 @@ def written(
     outlines: list[dict[str, Any]] = []
     for number, right in enumerate(rights):
         place = f"A{number}-{method}{seed}"
-        outlines.append({"name": f"A{number}", "round": number, "place": place})
+        outlines.append({"name": f"A{number}", "lines": ["A"], "round": number, "place": place})
         count = len(right)
         said = np.where(right, 3, 5).astype(np.int32)
         truth, ones = np.full(count, 3, np.int32), np.ones(count, np.int32)
         evidence = Evidence(np.arange(count, dtype=np.int32), truth, said, ones, right * np.float32(0.9), 10, False)
         splits = ("validation",) if split == "validation" else ("validation", "test")
         for each in splits:
-            evidence_files.write(folder.stage(place), each, "raw", evidence)
+            evidence_files.write(folder.stage(place), each, "A", "raw", evidence)
         score = {"accuracy": evidence.score(), "fine_grained": evidence.fine_grained()}
-        scores = {each: {"raw": score} for each in splits}
+        scores = {each: {"A": {"raw": score}} for each in splits}
         Journal(folder.stage(place) / "journal.jsonl").write("round", scores=scores, audit=None, cost={})
     job = Job(method, seed, outlines, [outlines[-1]["name"]])
     return job, reading.of_job(folder, {"data": "digits", "config": {}, "images": ""}, job)

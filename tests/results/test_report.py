@@ -22,7 +22,7 @@ def stage(name: str, raw: tuple[float, float], ema: tuple[float, float], test: t
         "validation": {"raw": score(*raw), "ema": score(*ema)},
         "test": {"raw": score(test[0], 0), "ema": score(test[1], 0)},
     }
-    return StageResult(name, 1, name, None, {"scores": scores, "audit": None, "cost": {}})
+    return StageResult(name, name[0], 1, name, None, {"scores": scores, "audit": None, "cost": {}})
 
 
 def test_validation_chooses_the_net_and_test_does_not() -> None:

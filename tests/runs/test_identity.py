@@ -21,10 +21,10 @@ OTHER: dict[str, object] = {
     "batch_labeled": 16, "epochs": 5, "epochs_round": 3, "rate": 0.3, "rate_round": 0.3, "rate_ramp": "poly",
     "momentum": 0.8, "weight_decay": 1e-3, "mixup": None, "gamma": 5.0, "gamma2": 2.0, "gamma_ramp": False,
     "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
-    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "epochs_online": 3,
-    "threshold": 0.8,
+    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "online.epochs": 3,
+    "online.threshold": 0.8,
 }  # fmt: skip
-ELSEWHERE = {"epochs_oracle", "epochs_online", "threshold"}
+ELSEWHERE = {"epochs_oracle", *(key for key in OTHER if "." in key)}
 """Options that DMT does not read."""
 
 ROUNDS_ONLY = {
@@ -73,7 +73,7 @@ def test_oracle_and_seed() -> None:
 
 
 def test_online_self_training_reads_its_own_options() -> None:
-    for key in ("epochs_online", "threshold"):
+    for key in ("online.epochs", "online.threshold"):
         changed, plain = identities({key: OTHER[key]}, "online"), identities({}, "online")
         assert changed["A0"] == plain["A0"]
         assert changed["A1"] != plain["A1"]

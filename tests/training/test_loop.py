@@ -7,13 +7,13 @@ import torch
 from tests.training.test_trainer import PLAIN, Fixed, batch, flat, net
 
 from dmt import files
-from dmt.core.schedule import Schedule
+from dmt.core.schedule import Descent, Schedule
 from dmt.errors import DivergenceError, RunError
 from dmt.objectives.truth import Supervised
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
-from dmt.training.trainer import Trainer
+from dmt.training.trainer import Trainer, Training
 from dmt.types import Batch
 
 STEPS = 35
@@ -21,8 +21,8 @@ TIMING = {"seconds", "images_per_s", "waiting", "peak_memory_mb"}
 
 
 def trainer(batches: Fixed | None = None) -> Trainer:
-    schedule = Schedule(epochs=1, rate=0.1, rate_ramp="cosine", labeled=8)
-    return Trainer([net()], Supervised(0.75), schedule, batches or Fixed(), STEPS, seed=1, execution=PLAIN)
+    schedule = Schedule(epochs=1, descent=Descent(0.1), rate_ramp="cosine", labeled=8)
+    return Trainer({"A": net()}, Training(Supervised(0.75), schedule, STEPS, seed=1), batches or Fixed(), PLAIN)
 
 
 def fit(folder: Path, stop_after: int | None = None, every: float = 1e9) -> Trainer:
@@ -47,8 +47,8 @@ def test_resumed_equals_unbroken(stops: list[int], tmp_path: Path) -> None:
         if stop > int((Checkpoint(tmp_path / "parts").state() or {"step": 0})["step"]):
             fit(tmp_path / "parts", stop_after=stop)
     parts = fit(tmp_path / "parts")
-    assert torch.equal(flat(parts.nets[0]), flat(whole.nets[0]))
-    assert torch.equal(flat(parts.slow[0].net), flat(whole.slow[0].net))
+    assert torch.equal(flat(parts.nets["A"]), flat(whole.nets["A"]))
+    assert torch.equal(flat(parts.slow["A"].net), flat(whole.slow["A"].net))
     assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
     assert [line["step"] for line in lines(tmp_path / "whole")] == [10, 20, 30, 35]
 
@@ -62,7 +62,7 @@ def test_a_crash_after_the_last_checkpoint_repeats_only_what_followed(tmp_path: 
     with journal.open("a") as file:
         file.write('{"kind": "interval", "st')
     again = fit(tmp_path / "crashed")
-    assert torch.equal(flat(again.nets[0]), flat(whole.nets[0]))
+    assert torch.equal(flat(again.nets["A"]), flat(whole.nets["A"]))
     assert lines(tmp_path / "crashed") == lines(tmp_path / "whole")
 
 
@@ -80,7 +80,7 @@ def test_a_torn_line_does_not_swallow_the_next(tmp_path: Path) -> None:
 
 def test_a_finished_stage_drops_its_optimizer(tmp_path: Path) -> None:
     fit(tmp_path, stop_after=5)
-    kept = {"net.safetensors", "ema.safetensors"}
+    kept = {"A-raw.safetensors", "A-ema.safetensors"}
     assert {path.name for path in tmp_path.glob("step-*/*")} == kept | {"optimizer.safetensors"}
     fit(tmp_path, every=0.0)
     assert {path.name for path in tmp_path.glob("step-*/*")} == kept
@@ -108,8 +108,8 @@ def test_divergence_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
 def test_unfinished_or_damaged_checkpoints_are_one_line(tmp_path: Path) -> None:
     fit(tmp_path, stop_after=5)
     with pytest.raises(RunError, match="not finished"):
-        Checkpoint(tmp_path).load_net(net(), "raw")
-    path = next(tmp_path.glob("step-*/net.safetensors"))
+        Checkpoint(tmp_path).load_net(net(), "A", "raw")
+    path = next(tmp_path.glob("step-*/A-raw.safetensors"))
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(RunError, match="damaged"):
         fit(tmp_path)
@@ -118,7 +118,7 @@ def test_unfinished_or_damaged_checkpoints_are_one_line(tmp_path: Path) -> None:
 def test_a_net_of_another_shape_is_refused(tmp_path: Path) -> None:
     fit(tmp_path)
     with pytest.raises(RunError, match="another --net"):
-        Checkpoint(tmp_path).load_net(torch.nn.Linear(2, 2), "raw")
+        Checkpoint(tmp_path).load_net(torch.nn.Linear(2, 2), "A", "raw")
 
 
 @pytest.mark.parametrize(("steps", "interval"), [(1, 10), (400, 10), (1000, 20), (77250, 100)])

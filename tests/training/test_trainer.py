@@ -5,20 +5,20 @@ import torch
 from torch import Tensor, nn
 
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
+from dmt.core.schedule import Descent, Schedule
 from dmt.data.images.augment import POLICIES
-from dmt.data.images.batches import ImageBatches
+from dmt.data.images.batches import ImageBatches, Unlabeled
 from dmt.data.sets import LabeledSet
 from dmt.errors import DivergenceError
 from dmt.models.build import NetSpec, build
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
-from dmt.training.trainer import Trainer
-from dmt.types import Batch, Normalization, Target
+from dmt.training.trainer import Trainer, Training
+from dmt.types import Batch, BatchPlan, BatchShape, Normalization, Target
 
 CPU = torch.device("cpu")
 PLAIN = Execution(CPU)
-SCHEDULE = Schedule(epochs=1, rate=0.1, rate_ramp="cosine", labeled=8)
+SCHEDULE = Schedule(epochs=1, descent=Descent(0.1), rate_ramp="cosine", labeled=8)
 
 
 def net() -> nn.Module:
@@ -34,7 +34,7 @@ def batch(step: int) -> Batch:
 class Fixed:
     """Batches of this file's `batch`."""
 
-    size = 8
+    shape = BatchShape(8, 0, 4, 4)
 
     def __init__(self, make: Callable[[int], Batch] = batch) -> None:
         self._make = make
@@ -48,7 +48,7 @@ class Fixed:
 
 
 def trainer(execution: Execution = PLAIN) -> Trainer:
-    return Trainer([net()], Supervised(), SCHEDULE, Fixed(), steps=6, seed=1, execution=execution)
+    return Trainer({"A": net()}, Training(Supervised(), SCHEDULE, steps=6, seed=1), Fixed(), execution)
 
 
 def flat(module: nn.Module) -> Tensor:
@@ -68,15 +68,15 @@ def test_is_plain_sgd_with_momentum_decay_and_cosine() -> None:
         nn.functional.cross_entropy(twin(batch(step).images), batch(step).truth).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         cosine.step()
-    torch.testing.assert_close(flat(training.nets[0]), flat(twin))
+    torch.testing.assert_close(flat(training.nets["A"]), flat(twin))
 
 
 def test_the_slow_copy_follows() -> None:
     training = trainer()
-    start = flat(training.nets[0])
+    start = flat(training.nets["A"])
     for _ in range(6):
         training.advance(training.draw())
-    raw, slow = flat(training.nets[0]), flat(training.slow[0].net)
+    raw, slow = flat(training.nets["A"]), flat(training.slow["A"].net)
     assert 0 < (slow - start).norm() < (raw - start).norm()
 
 
@@ -86,7 +86,7 @@ def test_a_value_that_is_not_finite_is_refused() -> None:
     with pytest.raises(DivergenceError, match="lower learning rate"):
         training.require_finite({"loss": float("nan")})
     with torch.no_grad():
-        next(training.nets[0].parameters()).view(-1)[0] = float("inf")
+        next(training.nets["A"].parameters()).view(-1)[0] = float("inf")
     with pytest.raises(DivergenceError, match="step 0 of 6"):
         training.require_finite({"loss": 1.0})
 
@@ -94,7 +94,7 @@ def test_a_value_that_is_not_finite_is_refused() -> None:
 def test_numbers_are_named_in_order() -> None:
     training = trainer()
     numbers = training.advance(training.draw())
-    assert training.parts == ("loss", "rate", "labeled")
+    assert training.logged == ("loss", "rate", "labeled")
     assert float(numbers[1]) == pytest.approx(0.1)
     assert numbers[0] == numbers[2]
 
@@ -106,17 +106,18 @@ def test_compiled_and_plain_steps_agree(weighting: str) -> None:
     """The whole step of a round, augmentation and all; the compiler may round differently, and no more."""
     images = torch.randint(0, 256, (60, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     labels = torch.arange(60) % 10
-    pseudo = images[20:], (torch.arange(40), Target(labels[20:], torch.linspace(0.2, 1.0, 40)))
-    schedule = Schedule(epochs=1, rate=0.1, rate_ramp="cosine", labeled=8, pseudo=24)
+    pseudo = Unlabeled(images[20:], (torch.arange(40), Target(labels[20:], torch.linspace(0.2, 1.0, 40))))
+    schedule = Schedule(epochs=1, descent=Descent(0.1), rate_ramp="cosine", labeled=8, unlabeled=24)
     objective = Stored(weighting, gamma=4.0, mixup=0.75)
     results = []
     for fast in (False, True):
         execution = Execution(CPU, fast)
         labeled = LabeledSet(tuple(map(str, range(20))), images[:20], labels[:20])
-        batches = ImageBatches(labeled, (8, 24), POLICIES["paper"], 1, execution, pseudo)
+        plan = BatchPlan(8, 24, objective.views, seed=1)
+        batches = ImageBatches(labeled, plan, {"train": POLICIES["paper"]}, execution, pseudo)
         spec = NetSpec("wrn-10-1", 10, (3, 32, 32), Normalization((0.5,) * 3, (0.25,) * 3))
-        training = Trainer([build(spec, 1)], objective, schedule, batches, 5, 1, execution)
+        training = Trainer({"A": build(spec, 1)}, Training(objective, schedule, 5, 1), batches, execution)
         numbers = [training.advance(training.draw()) for _ in range(5)]
-        results.append((torch.stack(numbers), flat(training.nets[0]), flat(training.slow[0].net)))
+        results.append((torch.stack(numbers), flat(training.nets["A"]), flat(training.slow["A"].net)))
     for plain, fast_ in zip(*results, strict=True):
         torch.testing.assert_close(plain, fast_, rtol=2e-3, atol=2e-4)

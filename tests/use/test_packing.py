@@ -40,7 +40,7 @@ def test_an_unfinished_run_goes_on_where_it_is_unpacked(lean: bool, tiny: dict[s
     assert journal(tmp_path / "there") == journal(tmp_path / "whole")
     assert nets(tmp_path / "there").items() <= nets(tmp_path / "whole").items()
     last = report.jobs[0].stages[-1].place
-    assert f"{last}/net.safetensors" in nets(tmp_path / "there")
+    assert f"{last}/A-raw.safetensors" in nets(tmp_path / "there")
 
 
 def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Pa
     packing.unpack(tmp_path / "packed-True", tmp_path / "again")
     report = fit(tmp_path / "again", tiny, baseline=False)  # trains nothing
     assert set(nets(tmp_path / "again")) == {
-        f"{report.jobs[0].stages[-1].place}/{n}.safetensors" for n in ("ema", "net")
+        f"{report.jobs[0].stages[-1].place}/{n}.safetensors" for n in ("A-ema", "A-raw")
     }
 
 

@@ -17,7 +17,7 @@ from dmt.cli import app
 from dmt.data.folders import photo_files
 from dmt.data.pixels import palettes
 from dmt.data.pixels.segment_sets import SegmentSet
-from dmt.errors import ConfigError, DataError
+from dmt.errors import ConfigError, DataError, RunError
 from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
@@ -167,6 +167,15 @@ def test_a_file_in_the_place_of_the_folder_stays(run: Path, photos: Path, tmp_pa
     with pytest.raises(DataError, match="is a file; give a folder"):
         predict_masks.write(shipped, [photos / "a.png"], tmp_path / "pred", lambda done, of: None)
     assert (tmp_path / "pred").read_text() == "precious"
+
+
+def test_another_table_in_the_place_of_the_legend_stays(run: Path, photos: Path, tmp_path: Path) -> None:
+    shipped: Shipped = scoring.shipped_net(run, None, None, CPU)
+    (tmp_path / "classes.csv").write_text("precious")
+    with pytest.raises(RunError, match=r"classes\.csv is there already and is not a legend of dmt predict"):
+        predict_masks.write(shipped, [photos / "a.png"], tmp_path, lambda done, of: None)
+    assert (tmp_path / "classes.csv").read_text() == "precious"
+    assert not (tmp_path / "masks").exists()
 
 
 def test_splits_are_the_published_ones(dmt: Command, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt import files, presets, run_files
+from dmt import files, outputs, presets, run_files
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import AuditOutput, Findings
 from dmt.auditing.ensembles import Ensemble
@@ -27,6 +27,7 @@ from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError, RunError
+from dmt.methods import catalogue
 from dmt.results import reading
 from dmt.results.reading import JobResult
 from dmt.runs import environment, progress, starting
@@ -153,17 +154,18 @@ def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, executi
         stages = list(job.stages[max(0, at - 1) : at + 1])
     nets = []
     for stage in stages:
-        spec = task.net_spec(config.net_of(stage.name[0]))
-        nets.append(finished_net(folder.stage(stage.place), spec, "raw").to(execution.device))
-    return Ensemble(task, tuple(nets), tuple(stage.name for stage in stages), execution.device)
+        spec = task.net_spec(config.net_of(stage.line))
+        nets.append(finished_net(folder.stage(stage.place), spec, stage.line, "raw").to(execution.device))
+    return Ensemble(task, tuple(nets), tuple(stage.title for stage in stages), execution.device)
 
 
 def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
     """Of the jobs asked for, the one that validation prefers; one with pseudo labels, if there is any."""
-    if method == "oracle":
-        raise ConfigError("the Oracle learned from the labels of all images; audit another method")
+    top = catalogue.ceiling()
+    if method == top.name:
+        raise ConfigError(f"the {top.title} learned from the labels of all images; audit another method")
     chosen = scoring.choose(reading.read(Folder(path)), method, seed)
-    jobs = [job for job in chosen if job.finished and job.method != "oracle"]
+    jobs = [job for job in chosen if job.finished and not catalogue.get(job.method).ceiling]
     if not jobs:
         raise RunError(f"nothing to audit in {path} is finished; repeat the fit command to finish it")
 
@@ -195,6 +197,7 @@ def _default_place(run: Path, method: str | None, seed: int | None) -> Path:
 
 def _require_ours(place: Path) -> None:
     """Refuse a place that holds something else, before anything is written there."""
+    outputs.require_outside_runs(place)
     if place.is_file():
         raise RunError(f"{place} is a file; give another --out")
     if (place / run_files.MANIFEST).exists() or (

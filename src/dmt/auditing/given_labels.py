@@ -33,7 +33,7 @@ from dmt.tasks.base import Task, View
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.journal import Journal
-from dmt.training.trainer import Trainer
+from dmt.training.trainer import Trainer, Training
 from dmt.types import ProgressCallback, Sizes
 
 NETS = 2
@@ -83,6 +83,11 @@ class Judge:
     steps: int
 
     @property
+    def line(self) -> str:
+        """Whose net and start it takes."""
+        return self.stage.lines[0]
+
+    @property
     def title(self) -> str:
         return f"fold {self.fold}, net {self.number}"
 
@@ -99,7 +104,7 @@ def deal(task: Task, folds: int, seed: int) -> list[Tensor]:
 
 def judges(task: Task, recipe: CrossFit) -> list[Judge]:
     """All nets to train, fold by fold."""
-    stages = catalogue.plan("baseline", recipe.config.recipe).stages
+    stages = catalogue.baseline().plan(recipe.config.recipe).stages
     found = []
     for fold, held in enumerate(deal(task, recipe.folds, recipe.seed), start=1):
         rest = torch.ones(len(task.labeled), dtype=torch.bool)
@@ -140,13 +145,14 @@ def _train(task: Task, recipe: CrossFit, context: AuditContext, judge: Judge) ->
     if checkpoint.done:
         return
     stage, execution = judge.stage, context.execution
-    spec = task.net_spec(recipe.config.net_of(stage.line))
+    spec = task.net_spec(recipe.config.net_of(judge.line))
     net = build.build(spec, streams.seed_of(judge.seed, "net"))
     if checkpoint.state() is None:
-        recipe.starts.fill(net, spec, stage.line)
+        recipe.starts.fill(net, spec, judge.line)
     labeled = task.labeled.take(judge.learned)
-    batches = task.batches(labeled, None, stage.schedule, judge.seed, execution)
-    trainer = Trainer([net], stage.objective, stage.schedule, batches, judge.steps, judge.seed, execution)
+    batches = task.batches(labeled, None, stage.batch_plan(judge.seed), execution)
+    training = Training(stage.objective, stage.schedule, judge.steps, judge.seed)
+    trainer = Trainer({judge.line: net}, training, batches, execution)
     context.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
     pace = loop.Pace(CHECKPOINT_EVERY, context.stop, context.watcher.step)
     if not loop.fit(trainer, checkpoint, Journal(place / run_files.JOURNAL), pace):
@@ -159,8 +165,8 @@ def _check(task: Task, recipe: CrossFit, context: AuditContext, panel: list[Judg
     device = context.execution.device
     nets = []
     for judge in panel:
-        spec = task.net_spec(recipe.config.net_of(judge.stage.line))
-        nets.append(finished_net(_place(task, recipe, judge), spec, "raw").to(device))
+        spec = task.net_spec(recipe.config.net_of(judge.line))
+        nets.append(finished_net(_place(task, recipe, judge), spec, judge.line, "raw").to(device))
     ensemble = Ensemble(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
     seen = sets.counts(learned.labels, len(task.classes)) > 0
     return LabelCheck(ensemble, held, _truth, panel[0].held, seen)
@@ -177,8 +183,8 @@ def _place(task: Task, recipe: CrossFit, judge: Judge) -> Path:
         "stage": asdict(judge.stage) | {"objective": repr(judge.stage.objective)},
         "labeled": task.labeled.take(judge.learned).fingerprint,
         "data": asdict(recipe.config.data),
-        "net": asdict(task.net_spec(recipe.config.net_of(judge.stage.line))),
-        "start": recipe.starts.digests[judge.stage.line],
+        "net": asdict(task.net_spec(recipe.config.net_of(judge.line))),
+        "start": recipe.starts.digests[judge.line],
         "seed": judge.seed,
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

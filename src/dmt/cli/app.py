@@ -14,6 +14,7 @@ from rich.console import Console
 from dmt import config as configuration
 from dmt.cli import audit, check, export, files, plans, report, tune
 from dmt.cli.shared_options import (
+    AnywayOpt,
     ConfigOpt,
     DataArg,
     DataOpt,
@@ -113,6 +114,7 @@ def fit(
     ] = None,
     budget: Annotated[str | None, typer.Option(metavar="9m", help="Stop cleanly after this time; exit code 3.")] = None,
     checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")] = 30.0,
+    anyway: AnywayOpt = False,
 ) -> None:
     """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one goes on.
 
@@ -143,6 +145,7 @@ def fit(
         fast=fast,
         budget=None if budget is None else stopping.seconds(budget),
         checkpoint_every=checkpoint_every,
+        anyway=anyway,
     )
     out.print(str(report), markup=False)
     out.print(
@@ -171,6 +174,8 @@ def score(
     dmt score runs/cmp --method dmt --seed 2
     """
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
+    for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
+        _note(f"warning: the scores may mean nothing: {warning}")
     for job in finished.jobs(method, seed):
         if job.finished:
             out.print(scoring.table(finished, job, on), markup=False)
@@ -191,7 +196,7 @@ def predict_(
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
     device: DeviceOpt = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Write over masks that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over masks, or over any file, that is there.")] = False,
 ) -> None:
     """Classify or segment images with the net of a run that validation prefers.
 
@@ -200,6 +205,7 @@ def predict_(
     dmt predict runs/s photos/ --out pred/
     The CSV has the columns file, class, probability, and margin: the lead over the second class.
     The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
+    An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.
     """
     shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device))
     paths = predict.find(images)
@@ -213,7 +219,8 @@ def predict_(
     place = out_ or Path("pred.csv")
     if place.is_dir() or not place.suffix:
         place = place / "pred.csv"
-    count = predict.write_csv(predict.predict(shipped.net, paths, shipped.spec.shape, shipped.classes), place)
+    found = predict.predict(shipped.net, paths, shipped.spec.shape, shipped.classes)
+    count = predict.write_csv(found, place, inputs=paths, force=force)
     out.print(f"{count} images classified by {shipped.name}; written to {place}", markup=False)
 
 

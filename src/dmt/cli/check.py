@@ -26,6 +26,7 @@ def check(
     \b
     dmt check photos/
     Exit codes: 0 fine, 1 something would make a run meaningless, 2 the folder cannot be understood.
+    What gives 1 is refused by dmt fit, unless it gets --anyway.
     Layouts: labeled/<class>/* and unlabeled/**; one folder of images and a CSV (file,label);
     labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
     """

@@ -23,6 +23,7 @@ def splits(
         Path | None, typer.Option("--data", metavar="DIR", help="Check that this folder has every image named.")
     ] = None,
     out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the lists go.")] = Path("splits"),
+    force: Annotated[bool, typer.Option("--force", help="Replace other lists of the same names.")] = False,
 ) -> None:
     """Write the published lists of labeled and unlabeled images, equal to the paper's byte for byte.
 
@@ -32,7 +33,7 @@ def splits(
     """
     if data_folder is not None:
         segment_sets.require_published(data, data_folder, notify)
-    written = published.write(out_, data, split)
+    written = published.write(out_, data, split, force=force)
     out.print(f"{len(written)} lists in {out_}", markup=False)
 
 

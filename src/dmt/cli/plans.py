@@ -18,11 +18,11 @@ from dmt.data.folders import photos
 from dmt.errors import ConfigError
 from dmt.fitting import run
 from dmt.methods import catalogue
+from dmt.methods.method import Method
 from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.own import choosing, planning
 from dmt.own.choosing import Asked
-from dmt.results import guard
 from dmt.runs import environment, forecast
 from dmt.tasks import opening
 
@@ -43,19 +43,36 @@ def list_(
     dmt list options          every key for --set, with its default on digits
     dmt list pixel-options    the same for data with masks, with its default on scenes
     """
-    sections: dict[str, Callable[[], dict[str, str]]] = {
-        "data": lambda: {name: preset.summary for name, preset in presets.PRESETS.items()},
-        "methods": lambda: {name: method.summary for name, method in catalogue.METHODS.items()},
-        "nets": lambda: build.NETS,
-        "options": lambda: configuration.described(presets.get("digits").config),
-        "pixel-options": lambda: configuration.described(presets.get("scenes").config),
+    sections: dict[str, Callable[[], dict[str, dict[str, str]]]] = {
+        "data": lambda: {"data": {name: preset.summary for name, preset in presets.PRESETS.items()}},
+        "methods": lambda: {"methods": {name: _method_line(method) for name, method in catalogue.METHODS.items()}},
+        "nets": lambda: {"nets": build.NETS},
+        "options": lambda: _options("digits"),
+        "pixel-options": lambda: _options("scenes"),
     }
     if what is not None and what not in sections:
         raise ConfigError(f"dmt list takes {', '.join(sections)}, not '{what}'")
-    for title in [what] if what else ["data", "methods", "nets"]:
-        out.print(f"{title}:")
-        for name, summary in sections[title]().items():
-            out.print(f"  {name:<18} {summary}", markup=False)
+    for wanted in [what] if what else ["data", "methods", "nets"]:
+        for title, lines in sections[wanted]().items():
+            out.print(f"{title}:")
+            width = max(18, *map(len, lines))
+            for name, summary in lines.items():
+                out.print(f"  {name:<{width}} {summary}", markup=False)
+
+
+def _options(preset: str) -> dict[str, dict[str, str]]:
+    """Every key with its help and its default: those of all methods, then those of one method each."""
+    lines = configuration.described(presets.get(preset).config)
+    found = {"options": {key: text for key, text in lines.items() if "." not in key}}
+    for group in catalogue.groups():
+        titles = ", ".join(method.title for method in catalogue.owners(group))
+        found[f"options of {titles}"] = {key: text for key, text in lines.items() if key.startswith(f"{group}.")}
+    return found
+
+
+def _method_line(method: Method) -> str:
+    only = "" if len(method.serves) > 1 else f"; {method.serves[0]} only"
+    return f"{method.summary}{only}" + (f" ({method.reference})" if method.reference else "")
 
 
 @app.command()
@@ -104,14 +121,15 @@ def _config(data: str, net: str | None, pairs: list[str] | None, file: Path | No
 def _with_baseline(method: str, config: Config) -> list[Stage]:
     """The stages of a fit: those of the method, and those of its Baseline that are not among them."""
     stages = list(catalogue.plan(method, config.recipe).stages)
-    others = () if method in guard.WITHOUT else catalogue.plan("baseline", config.recipe).stages
-    return [*stages, *(replace(stage, name=f"Baseline {stage.name}") for stage in others if stage not in stages)]
+    beside = catalogue.baseline()
+    others = beside.plan(config.recipe).stages if catalogue.get(method).compared else ()
+    return [*stages, *(replace(stage, name=f"{beside.title} {stage.name}") for stage in others if stage not in stages)]
 
 
 def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
     """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
     contents = photos.open_folder(folder)
-    stages = _with_baseline(method if contents.unlabeled else "baseline", config)
+    stages = _with_baseline(method if contents.unlabeled else catalogue.baseline().name, config)
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
     Console(highlight=False, width=max(110, out.width)).print(table)
     out.print(f"{summary}, net {config.net}")

@@ -30,6 +30,7 @@ def report(
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the numbers of the journals for TensorBoard.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --out replace a file that is no report.")] = False,
 ) -> None:
     """What came out: score per round, coverage, and the error of pseudo labels where truth exists.
 
@@ -50,19 +51,19 @@ def report(
         count = scalars.write(there, tensorboard)
         out.print(f"{count:,} numbers in {tensorboard}; look with: tensorboard --logdir {tensorboard}", markup=False)
     if out_ is not None:
-        _page(there, out_, watch)
+        _page(there, out_, watch, force)
     elif tensorboard is None:
         out.print(str(Report.read(there)), markup=False)
 
 
-def _page(runs: list[Path], path: Path, watch: bool) -> None:
+def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
     if watch:
         try:
-            report_file.watch(runs, path, _note)
+            report_file.watch(runs, path, _note, force=force)
         except KeyboardInterrupt:
             _note("no longer watching")
     began = time.perf_counter()
-    size = report_file.write(runs, path)
+    size = report_file.write(runs, path, force=force)
     took = time.perf_counter() - began
     out.print(f"{path}: {size / 1e6:.1f} MB in {took:.1f} s; open it in a browser", markup=False)
 

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from dmt import config as configuration
 from dmt.cli.shared_options import (
+    AnywayOpt,
     ConfigOpt,
     DataArg,
     DataOpt,
@@ -54,6 +55,7 @@ def tune(
     budget: Annotated[
         str | None, typer.Option(metavar="30m", help="Stop cleanly after this time; exit code 3.")
     ] = None,
+    anyway: AnywayOpt = False,
 ) -> None:
     """Try settings, judged on the validation images. Repeat the command to go on, also with more values or seeds.
 
@@ -80,6 +82,7 @@ def tune(
         data_folder=data_folder,
         device=device,
         budget=None if budget is None else stopping.seconds(budget),
+        anyway=anyway,
     )
     out.print(str(tuned), markup=False)
     out.print(f"its run is in {tuned.chosen.folder}; all of it in {out_ / trial_folder.INDEX}", markup=False)

@@ -31,6 +31,10 @@ class Execution:
         """The same for a net: large ones, from other libraries or for pixels, are not compiled."""
         return replace(self, compiles=self.compiles and not pixels and ":" not in name, pixels=pixels)
 
+    def plain(self) -> "Execution":
+        """The same without compiling or recording."""
+        return replace(self, fast=False)
+
     @property
     def on_cuda(self) -> bool:
         return self.device.type == "cuda"

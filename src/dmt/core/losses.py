@@ -1,5 +1,6 @@
 """Cross-entropy over sites, weighted, with one normalizer for images and pixels."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -26,6 +27,40 @@ def per_site(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> T
     """
     losses = F.cross_entropy(logits.float(), labels, ignore_index=IGNORE, reduction="none")
     return losses if weights is None else losses * weights
+
+
+def mean_over_labeled(sites: Tensor, labels: Tensor) -> Tensor:
+    """Σ over sites / number of labeled ones, a 0-d tensor; 0, not NaN, when nothing is labeled."""
+    return sites.sum() / labeled_sites(labels).clamp_min(1.0)
+
+
+def mean_over(sites: Tensor, valid: Tensor | None) -> Tensor:
+    """The mean over all sites, or over the valid ones, (N, *S) bool. Sites of weight 0 count like the others."""
+    if valid is None:
+        return sites.mean()
+    return (sites * valid).sum() / valid.sum().clamp_min(1)
+
+
+def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """−Σ_c q_c·log p_c at every site, (N, *S) float32.
+
+    Args:
+        logits: (N, C, *S), any float type.
+        targets: (N, C, *S), probabilities; they get no gradient.
+    """
+    return -(targets.detach() * logits.float().log_softmax(1)).sum(1)
+
+
+def divergence(logits: Tensor, targets: Tensor) -> Tensor:
+    """KL(q ‖ p) at every site, (N, *S): `soft_cross_entropy` less the targets' entropy."""
+    entropy: Tensor = -torch.special.xlogy(targets, targets).sum(1)
+    return soft_cross_entropy(logits, targets) - entropy.detach()
+
+
+def squared(values: Tensor, targets: Tensor, *, summed: bool = False) -> Tensor:
+    """Σ_c (v_c − q_c)² at every site, (N, *S), divided by the number of classes unless ``summed``."""
+    squares = (values.float() - targets.detach().float()) ** 2
+    return squares.sum(1) if summed else squares.mean(1)
 
 
 def per_mixed_site(logits: Tensor, labels: Tensor, weights: Tensor | None, mix: Mix | None) -> Tensor:

@@ -27,4 +27,24 @@ def poly(progress: float) -> float:
     return float((1.0 - progress) ** 0.9)
 
 
-RATES: dict[str, Callable[[float], float]] = {"constant": constant, "cosine": cosine, "poly": poly}
+def cosine_7_16(progress: float) -> float:
+    """cos(7πt/16T), from 1 to 0.2: FixMatch's learning rate."""
+    return math.cos(7.0 * math.pi * progress / 16.0)
+
+
+def linear(progress: float, share: float) -> float:
+    """min(1, t/(aT)): from 0 to 1 over the first ``share`` a of a stage."""
+    return min(1.0, progress / share) if share else 1.0
+
+
+def exponential(progress: float, share: float) -> float:
+    """exp(−5(1 − min(1, t/(aT)))²): from 0.0067 to 1 over the first ``share`` a of a stage."""
+    return gamma(linear(progress, share))
+
+
+RATES: dict[str, Callable[[float], float]] = {
+    "constant": constant,
+    "cosine": cosine,
+    "poly": poly,
+    "cosine-7-16": cosine_7_16,
+}

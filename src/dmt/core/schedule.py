@@ -1,8 +1,33 @@
 """How long and how fast a stage trains."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from dmt.core import ramps
+
+Optimizer = Literal["sgd", "nesterov", "adam", "adamw"]
+Decay = Literal["all", "kernels"]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How parameters are moved along their gradient.
+
+    Attributes:
+        rate: learning rate at the start.
+        optimizer: SGD with momentum, the same after Nesterov, Adam or AdamW.
+        momentum: of SGD, or Adam's β1.
+        weight_decay: strength of the decay.
+        decay: which parameters decay: all, or kernels only (not biases, not BatchNorm's).
+        encoder: the encoder's rate as a share of the rate.
+    """
+
+    rate: float
+    optimizer: Optimizer = "sgd"
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    decay: Decay = "all"
+    encoder: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -11,27 +36,24 @@ class Schedule:
 
     Attributes:
         epochs: passes over the pseudo-labeled set, or over the labels if only they teach.
-        rate: learning rate at the start.
-        rate_ramp: a name of `core.ramps.RATES`.
+        descent: rate and optimizer of the nets.
+        rate_ramp: a name of `core.ramps.RATES`; parts trained beside the nets follow it too.
         labeled: labeled images in each step.
-        pseudo: pseudo-labeled images in each step.
-        momentum, weight_decay: of SGD; the decay is on every parameter.
-        ema: decay of the slow copy; None for no copy.
+        unlabeled: unlabeled images in each step.
+        ema: decay of the slow copies; None for no copies.
     """
 
     epochs: int
-    rate: float
+    descent: Descent
     rate_ramp: str
     labeled: int
-    pseudo: int = 0
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
+    unlabeled: int = 0
     ema: float | None = 0.999
 
     @property
     def batch(self) -> int:
-        return self.labeled + self.pseudo
+        return self.labeled + self.unlabeled
 
     def rate_at(self, progress: float) -> float:
         """The learning rate at t/T."""
-        return self.rate * ramps.RATES[self.rate_ramp](progress)
+        return self.descent.rate * ramps.RATES[self.rate_ramp](progress)

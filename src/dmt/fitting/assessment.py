@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from dmt.core import weighting
 from dmt.data.audits import Audit, Weighed
@@ -18,29 +18,34 @@ from dmt.tasks.base import Task
 from dmt.training import evidence_files, inference
 from dmt.training.trainer import Trainer
 
+Scores = dict[str, dict[str, dict[str, dict[str, Any]]]]
 
-def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> dict[str, dict[str, Any]]:
-    """By split and by copy of the net, raw and ema. A split without images is left out.
+
+def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> Scores:
+    """By split, line and copy of the net, raw and ema. A split without images is left out.
 
     What the nets said of every image goes to ``place``.
     """
-    copies = {"raw": trainer.nets[0]}
-    if trainer.slow:
-        copies["ema"] = trainer.slow[0].net
     images = {"validation": task.validation, "test": task.test}
 
-    def score(split: str, copy: str) -> dict[str, Any]:
-        found, evidence = inference.score_with_evidence(copies[copy], task, images[split], trainer.device)
-        evidence_files.write(place, split, copy, evidence)
+    def score(split: str, line: str, copy: str) -> dict[str, Any]:
+        net = trainer.nets[line] if copy == "raw" else trainer.slow[line].net
+        found, evidence = inference.score_with_evidence(net, task, images[split], trainer.device)
+        evidence_files.write(place, split, line, copy, evidence)
         return found.as_json()
 
-    return {split: {copy: score(split, copy) for copy in copies} for split in splits if len(images[split])}
+    copies = ["raw", "ema"] if trainer.slow else ["raw"]
+    return {
+        split: {line: {copy: score(split, line, copy) for copy in copies} for line in trainer.nets}
+        for split in splits
+        if len(images[split])
+    }
 
 
 def pseudo_labels(trainer: Trainer, task: Task, audit: Audit[Any], pseudo: PseudoLabels[Any]) -> dict[str, Any]:
     """How wrong they were, plain and as the finished student weighs them."""
     objective = trainer.objective
-    weighs = isinstance(objective, Stored) and objective.weighting != "uniform"
+    weighs = isinstance(objective, Stored) and objective.weighs
     return audit.pseudo_labels(pseudo, partial(weighed, trainer, task, pseudo) if weighs else None, trainer.device)
 
 
@@ -49,7 +54,14 @@ def weighed(trainer: Trainer, task: Task, pseudo: PseudoLabels[Any], chosen: Ten
     images = task.unlabeled if chosen is None else task.unlabeled.take(chosen)
     objective = trainer.objective
     weigh = objective.weigh if isinstance(objective, Stored) else weighting.uniform
-    for view, output in inference.logits(trainer.nets[0], task, images, trainer.device):
+    for view, output in inference.logits(_student(trainer), task, images, trainer.device):
         positions = view.positions if chosen is None else chosen[view.positions]
         learned, weights = weigh(output, task.target(pseudo, positions, view))
         yield Weighed(positions, learned, weights)
+
+
+def _student(trainer: Trainer) -> nn.Module:
+    """The net of a stage that learns from stored labels: it has one."""
+    net: nn.Module
+    (net,) = trainer.nets.values()
+    return net

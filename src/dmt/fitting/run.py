@@ -14,10 +14,11 @@ from dmt.data.folders import photos
 from dmt.errors import ConfigError, RunError
 from dmt.fitting.runner import Conditions, Runner
 from dmt.methods import catalogue
-from dmt.own import choosing, planning
+from dmt.methods.method import Labeled, Method
+from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.presets import Preset
-from dmt.results import guard, reading
+from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs import environment, progress, starting
 from dmt.runs.folder import Folder
@@ -45,6 +46,7 @@ def fit(
     watcher: progress.Watcher | None = None,
     stop: Stop | None = None,
     donors: Sequence[Path] = (),
+    anyway: bool = False,
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
@@ -60,7 +62,7 @@ def fit(
         keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
             that goes on, and else the last. It may be changed at any time.
         seed: one or more; a seed decides the split and every random number.
-        settings: options that differ from the preset, by flat key, e.g. ``{"gamma": 5.0}``.
+        settings: options that differ from the preset, by key, e.g. ``{"gamma": 5.0, "online.threshold": 0.95}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
         data_folder: where a data set that is not embedded lies.
         device: "auto", "cpu", "cuda" or "cuda:N".
@@ -70,6 +72,7 @@ def fit(
         watcher: hears of progress; bars or lines by default.
         stop: several runs may share one; a budget of its own changes no schedule.
         donors: run folders whose finished stages are taken over where this run would train the same.
+        anyway: train on a folder though `dmt check` finds errors in it; the run and its reports then say so.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
@@ -79,10 +82,11 @@ def fit(
     folder = Folder(Path(out))
     folder.require_ours()
     own = own_folder(data)
-    changed = dict(settings or {})
+    changed = configuration.dotted(settings or {})
     given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
     asked = Asked.of(changed, given)
     preset, notes = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
+    warnings = () if own is None else _checked(own, folder, watcher, anyway)
     if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
         changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, changed)
@@ -102,14 +106,14 @@ def fit(
         raise ConfigError("nothing to train: give at least one method and one seed")
     starts = starting.find(given, config, preset.start, folder.starts())
     with watcher or progress.default() as watching:
-        for line in notes:
+        for line in (*notes, *(f"warning: {each}" for each in warnings)):
             watching.note(line)
         conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, ending, watching, donors)
         runner = Runner(config, folder, starts, conditions)
         runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
         if keep == "best" and not runner.validated:
             raise ConfigError("--keep best needs validation images; put some into val/, or set validation above 0")
-        head = {
+        head: dict[str, Any] = {
             "data": preset.name,
             "folder": None if own is None else str(own.resolve()),
             "config": configuration.flat(config),
@@ -117,6 +121,8 @@ def fit(
             "starts": starts.known,
             "threads": environment.fitting_threads(runner.threads_for),
         }
+        if own is not None:
+            head["warnings"] = warnings
         with (
             conditions.stop.on_signals(),
             folder.claimed(head) as manifest,
@@ -130,16 +136,29 @@ def fit(
 
 def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | None, config: Config) -> list[str]:
     """What to train: the methods asked for, and a Baseline that they are compared with."""
+    beside, usual = catalogue.baseline().name, catalogue.default().name
     if method is None and own is not None:
-        method = "baseline" if not config.data.sizes.unlabeled else ["baseline", "dmt"] if baseline else "dmt"
-    method = "dmt" if method is None else method
+        method = beside if not config.data.sizes.unlabeled else [beside, usual] if baseline else usual
+    method = usual if method is None else method
     methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
-    # last, so that a budget goes to what was asked for first
-    return list(dict.fromkeys([*methods, *(["baseline"] if baseline and set(methods) - guard.WITHOUT else [])]))
+    return catalogue.with_baseline(methods) if baseline else methods
 
 
 def _is_run(folder: Folder) -> bool:
     return (folder.path / run_files.MANIFEST).is_file()
+
+
+def _checked(own: Path, folder: Folder, watcher: progress.Watcher | None, anyway: bool) -> tuple[str, ...]:
+    """The doctor's errors, looked for once in the life of a run: a new one with any is refused unless ``anyway``.
+
+    A run from before there was this check goes on, and from then on says what is wrong.
+    """
+    if _is_run(folder) and (known := folder.warnings()) is not None:
+        return known
+    found = precheck.errors(own, watcher)
+    if not (anyway or _is_run(folder)):
+        precheck.require_none(own, found)
+    return found
 
 
 def _fitted(config: Config, own: Path, execution: Execution, ending: Stop) -> tuple[Config, tuple[str, ...]]:
@@ -179,9 +198,18 @@ def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> 
     """Refuse what cannot mean anything, before anything is written."""
     if config.data.sizes.pixels and not config.recipe.per_class:
         raise ConfigError("pixels are ranked within each class; leave per_class=true")
-    if own is not None and "oracle" in methods:
-        raise ConfigError("the Oracle needs the labels of all images, which nobody knows here; leave it out")
-    if not config.data.sizes.unlabeled and set(methods) - {"baseline", "oracle"}:
-        raise ConfigError("there are no unlabeled images to learn from; add some, or use --method baseline")
-    for method in methods:
-        catalogue.plan(method, config.recipe)  # an unknown method is refused before anything is written
+    for method in map(catalogue.get, methods):
+        _require_fitting(method, config, own)
+        method.plan(config.recipe)  # it may have options that mean nothing
+
+
+def _require_fitting(method: Method, config: Config, own: Path | None) -> None:
+    """Refuse a method that these data cannot be given to."""
+    what: Labeled = "pixels" if config.data.sizes.pixels else "images"
+    if what not in method.serves:
+        raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
+    if own is not None and method.ceiling:
+        raise ConfigError(f"the {method.title} needs the labels of all images, which nobody knows here; leave it out")
+    if not config.data.sizes.unlabeled and method.semi_supervised:
+        alone = catalogue.baseline().name
+        raise ConfigError(f"there are no unlabeled images to learn from; add some, or use --method {alone}")

@@ -29,11 +29,11 @@ from dmt.runs.identity import Work, identify
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
 from dmt.tasks import opening
-from dmt.tasks.base import Batches, Task
+from dmt.tasks.base import Task
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.journal import Journal
-from dmt.training.trainer import Trainer
+from dmt.training.trainer import Trainer, Training
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Runner:
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
         self._jobs: list[tuple[Job, list[Work]]] = []
-        self._told: set[tuple[int, str, str, str, str]] = set()  # what the guard said in this session
+        self._told: set[tuple[int, tuple[str, ...], str, str, str]] = set()  # what the guard said in this session
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
@@ -130,7 +130,7 @@ class Runner:
         """The part of the work that is its teacher's."""
         if work.stage.labels is None:
             return 0.0
-        net = self._config.net_of(work.stage.labels.by[0])  # stages are called by their line
+        net = self._config.net_of(work.stage.labels.line)
         return build.forward_share(net) * self._tasks[work.seed][0].images_to_label()
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
@@ -157,8 +157,10 @@ class Runner:
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
-        batches = task.batches(labeled, pseudo, work.stage.schedule, work.stream_seed, self._conditions.execution)
-        trainer = self._trainer(work, steps, task, batches, family)
+        plan, execution = work.stage.batch_plan(work.stream_seed), self._conditions.execution
+        batches = task.batches(labeled, pseudo, plan, execution)
+        nets: dict[str, nn.Module] = {line: self._net(work, line, task, family) for line in work.stage.lines}
+        trainer = Trainer(nets, self._training(work, steps, task), batches, execution)
         self._announce(title, steps, work.cost, checkpoint.state())
         watcher = self._conditions.watcher
         pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, watcher.step)
@@ -179,7 +181,7 @@ class Runner:
         job = reading.of_job(self.folder, self.folder.manifest(), described)
         found = guard.of_stage(job, next(stage for stage in job.stages if stage.name == work.stage.name))
         for finding in found:
-            thing = (work.seed, work.stage.line, finding.kind, finding.about, finding.remedy)
+            thing = (work.seed, work.stage.lines, finding.kind, finding.about, finding.remedy)
             if thing not in self._told:  # once for a line of nets; the report names all its rounds
                 self._told.add(thing)
                 self._conditions.watcher.note(f"guard: {title}: {finding}")
@@ -215,32 +217,43 @@ class Runner:
             store = labeler.load(task, place)
         else:
             by = family[wanted.by]
-            teacher = Teacher(self._finished(by, task, wanted.copy), task, self._conditions.execution.device)
+            net = self._finished(by, task, wanted.line, wanted.copy)
+            teacher = Teacher(net, task, self._conditions.execution.device)
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             watcher.worked(self._labeling(work))
         return Lesson.open(store, task, folder, journal)
 
-    def _finished(self, work: Work, task: Task, copy: str) -> nn.Module:
-        spec = task.net_spec(self._config.net_of(work.stage.line))
-        net = finished_net(self.folder.stage(work.place), spec, copy)
+    def _finished(self, work: Work, task: Task, line: str, copy: str) -> nn.Module:
+        spec = task.net_spec(self._config.net_of(line))
+        net = finished_net(self.folder.stage(work.place), spec, line, copy)
         execution = self._conditions.execution
         return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
 
-    def _trainer(self, work: Work, steps: int, task: Task, batches: Batches, family: Mapping[str, Work]) -> Trainer:
+    def _net(self, work: Work, line: str, task: Task, family: Mapping[str, Work]) -> nn.Module:
+        """The net of a line as the stage begins with it: a fresh one, or that of an earlier stage."""
         stage = work.stage
-        if stage.start is None:
-            spec = task.net_spec(self._config.net_of(stage.line))
-            fresh = build.build(spec, streams.seed_of(work.stream_seed, "net"))
-            # a stage that goes on takes its parameters from its own checkpoint
-            if Checkpoint(self.folder.stage(work.place)).state() is None:
-                said = self._starts.fill(fresh, spec, stage.line)
-                if said is not None:
-                    self._conditions.watcher.note(f"{stage.name}: {said}")
-            net: nn.Module = fresh
-        else:
-            net = self._finished(family[stage.start], task, "raw")
-        execution = self._conditions.execution
-        return Trainer([net], stage.objective, stage.schedule, batches, steps, work.stream_seed, execution)
+        if stage.start is not None:
+            return self._finished(family[stage.start], task, line, "raw")
+        spec = task.net_spec(self._config.net_of(line))
+        first = line == stage.lines[0]  # its seed is the one that a stage of this line alone has
+        names = ("net",) if first else ("net", line)
+        fresh = build.build(spec, streams.seed_of(work.stream_seed, *names))
+        # a stage that resumes takes its parameters from its own checkpoint
+        if Checkpoint(self.folder.stage(work.place)).state() is None:
+            said = self._starts.fill(fresh, spec, line)
+            if said is not None:
+                self._conditions.watcher.note(f"{stage.name}: {said}")
+        return fresh
+
+    def _training(self, work: Work, steps: int, task: Task) -> Training:
+        """What the stage trains besides its nets, and how."""
+        stage, classes = work.stage, len(task.classes)
+        channels = task.net_spec(self._config.net_of(stage.lines[0])).shape[0]
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
+            parts = stage.objective.parts(channels, classes)
+        memory = stage.objective.memory(task.sizes(0), classes)
+        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory)
 
     def _conclude(self, work: Work, title: str, trainer: Trainer, lesson: Lesson | None) -> None:
         """Scores and audit of a finished stage go to the journal, and nowhere else."""
@@ -248,13 +261,21 @@ class Runner:
         place = self.folder.stage(work.place)
         seconds = (Checkpoint(place).state() or {})["seconds"]
         steps = trainer.steps
-        cost = {"steps": steps, "images": steps * work.stage.schedule.batch, "seconds": seconds}
+        step = work.stage.cost()
+        cost = {
+            "steps": steps,
+            "images": steps * work.stage.schedule.batch,
+            "learned": steps * step.learned,
+            "looked": steps * step.looked,
+            "seconds": seconds,
+        }
         # the Oracle was trained on the validation images too
         splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
         scores = assessment.scores(trainer, task, splits, place)
         checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
         if task.pixels:
-            samples.write_prediction(place / run_files.SAMPLES, trainer.nets[0], task, trainer.device)
+            net = next(iter(trainer.nets.values()))
+            samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
         Journal(place / run_files.JOURNAL).write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:
             lesson.close()
@@ -262,15 +283,21 @@ class Runner:
                                       f"{progress.duration(seconds)}")  # fmt: skip
 
 
-def _said(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """A stage's score in words: on the test images or, where there are none, on the validation images."""
+def _said(scores: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]) -> str:
+    """A stage's scores in words: on the test images or, where there are none, on the validation images."""
     split = next((split for split in ("test", "validation") if split in scores), None)
     if split is None:
         return "done"
-    raw = scores[split]["raw"]
-    key, name = ("mean_iou", "mean IoU") if "mean_iou" in raw else ("accuracy", "accuracy")
-    slow = f" (EMA {scores[split]['ema'][key]:.2f})" if "ema" in scores[split] else ""
-    return f"{split} {name} {raw[key]:.2f}{slow}"
+    lines = scores[split]
+    key, name = (
+        ("mean_iou", "mean IoU") if "mean_iou" in next(iter(lines.values()))["raw"] else ("accuracy", "accuracy")
+    )
+
+    def net(copies: Mapping[str, Mapping[str, Any]]) -> str:
+        slow = f" (EMA {copies['ema'][key]:.2f})" if "ema" in copies else ""
+        return f"{copies['raw'][key]:.2f}{slow}"
+
+    return f"{split} {name} {', '.join(map(net, lines.values()))}"
 
 
 def _shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:

@@ -7,8 +7,8 @@ from typing import Literal
 from dmt.core import selection
 from dmt.core.schedule import Schedule
 from dmt.errors import ConfigError
-from dmt.objectives.base import Objective
-from dmt.types import Sizes
+from dmt.objectives.base import Cost, Objective
+from dmt.types import BatchPlan, BatchShape, Sizes
 
 Copy = Literal["raw", "ema"]
 Line = Literal["A", "B"]
@@ -19,7 +19,8 @@ class Labels:
     """Whose pseudo labels a stage learns from, and how many of them.
 
     Attributes:
-        by: the stage whose last net labels all unlabeled images.
+        by: the stage whose finished net labels all unlabeled images.
+        line: which of its nets.
         fraction: α, the share that is kept, most confident first.
         per_class: rank within each predicted class instead of over all.
         copy: which of the teacher's nets labels, the raw one or its slow copy.
@@ -27,6 +28,7 @@ class Labels:
     """
 
     by: str
+    line: Line
     fraction: float
     per_class: bool = False
     copy: Copy = "raw"
@@ -51,14 +53,15 @@ class Stage:
     """One training, with its parents by name.
 
     Attributes:
-        name: unique within the plan: line and round, "A3".
-        start: the stage whose net this one goes on with; None for a fresh net.
+        name: unique within the plan: lines and round, "A3".
+        lines: whose nets it trains; several at once if the objective wants that.
+        start: the stage whose nets of the same lines this one continues with; None for fresh nets.
         truth: which labels it may see; "everything" only for the Oracle.
         share: the part of the labeled list it sees; None for all.
     """
 
     name: str
-    line: Line
+    lines: tuple[Line, ...]
     round: int
     objective: Objective
     schedule: Schedule
@@ -66,6 +69,21 @@ class Stage:
     labels: Labels | None = None
     truth: Literal["labeled", "everything"] = "labeled"
     share: Share | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.lines) != self.objective.lines:
+            raise ValueError(f"stage {self.name} has lines {self.lines}, its objective {self.objective.lines}")
+
+    def batch_plan(self, seed: int) -> BatchPlan:
+        """What the stage wants of its batches; ``seed`` is that of everything random in it."""
+        objective, schedule = self.objective, self.schedule
+        unlabeled = schedule.unlabeled if objective.views else 0
+        return BatchPlan(schedule.labeled, unlabeled, objective.views, objective.labeled_view, seed)
+
+    def cost(self, size: tuple[int, int] = (1, 1)) -> Cost:
+        """Images that a step sends through nets. ``size``: height and width, which no cost depends on so far."""
+        plan = self.batch_plan(seed=0)
+        return self.objective.cost(BatchShape(plan.labeled, plan.unlabeled, *size))
 
     def steps_per_epoch(self, sizes: Sizes) -> int:
         """⌈n/B⌉: a short last batch is filled from the next permutation, so that every step has one shape."""
@@ -77,7 +95,7 @@ class Stage:
                     f"a fraction of {self.labels.fraction:g} is too small"
                 )
             return self._pass(kept)
-        if self.objective.unlabeled:
+        if self.objective.views:
             return self._pass(sizes.unlabeled)
         count = sizes.everything if self.truth == "everything" else sizes.labeled
         if self.share is not None:
@@ -87,7 +105,7 @@ class Stage:
         return self._pass(count)
 
     def _pass(self, count: int) -> int:
-        size = self.schedule.pseudo if self.objective.unlabeled else self.schedule.labeled
+        size = self.schedule.unlabeled if self.objective.views else self.schedule.labeled
         return -(-count // size)
 
     def steps(self, sizes: Sizes) -> int:
@@ -107,7 +125,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """Stages in an order in which they can be trained. ``results`` are the last of each line."""
+    """Stages in an order in which they can be trained. ``results`` are those that train a line last."""
 
     stages: tuple[Stage, ...]
     results: tuple[str, ...]

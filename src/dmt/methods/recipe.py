@@ -5,13 +5,17 @@ from typing import Literal
 
 from dmt.core import ramps
 from dmt.errors import unknown
+from dmt.methods.groups import Groups
 from dmt.methods.plan import Copy
 from dmt.options import option, require
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the stages of every method are trained. The defaults are the paper's for CIFAR-10 with 4,000 labels."""
+    """How the stages of every method are trained. The defaults are the paper's for CIFAR-10 with 4,000 labels.
+
+    What only one method reads is in ``groups``.
+    """
 
     batch: int = option(512, "images per step when only labels teach (Baseline, Oracle)")
     batch_pseudo: int = option(448, "pseudo-labeled images per step of a round")
@@ -19,8 +23,6 @@ class Recipe:
     epochs: int = option(1060, "Baseline: passes over the labels")
     epochs_oracle: int = option(300, "Oracle: passes over all training images")
     epochs_round: int = option(750, "each round: passes over its pseudo-labeled set")
-    epochs_online: int = option(20, "Online ST: passes over the unlabeled images")
-    threshold: float = option(0.9, "Online ST: sites of this confidence or less teach nothing")
     rate: float = option(0.2, "learning rate of Baseline and Oracle")
     rate_round: float = option(0.1, "learning rate of a round")
     rate_ramp: str = option("cosine", "how the learning rate falls: cosine, poly or constant")
@@ -38,26 +40,19 @@ class Recipe:
     labeler: Copy = option("raw", "which copy of a net labels for the next: raw or ema")
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
     pseudo_noise: float = option(0.0, "stress test: share of kept pseudo labels replaced by a wrong class")
+    groups: Groups = Groups()
 
     def __post_init__(self) -> None:
         """Refuse values that no training could mean."""
         if self.rate_ramp not in ramps.RATES:
             raise unknown("rate_ramp", self.rate_ramp, ramps.RATES)
-        for key in (
-            "batch",
-            "batch_pseudo",
-            "batch_labeled",
-            "epochs",
-            "epochs_oracle",
-            "epochs_round",
-            "epochs_online",
-        ):
+        for key in ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round"):
             require(key, getattr(self, key), getattr(self, key) >= 1, "at least 1")
         for key in ("rate", "rate_round"):
             require(key, getattr(self, key), getattr(self, key) > 0, "greater than 0")
         for key in ("gamma", "gamma2", "weight_decay"):
             require(key, getattr(self, key), (getattr(self, key) or 0) >= 0, "at least 0")
-        for key in ("momentum", "ema", "pseudo_noise", "threshold"):
+        for key in ("momentum", "ema", "pseudo_noise"):
             require(key, getattr(self, key), 0 <= (getattr(self, key) or 0) < 1, "at least 0 and below 1")
         require("labeler", self.labeler, self.labeler == "raw" or self.ema is not None, "raw when ema is none")
         require("mixup", self.mixup, self.mixup is None or self.mixup > 0, "greater than 0, or none")

@@ -1,34 +1,78 @@
-"""What an objective is: frozen options and a pure `loss`. The trainer owns all state."""
+"""What an objective is: frozen options, declared needs, and a pure `loss`. The trainer owns all state."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dmt.core import streams
-from dmt.types import Batch
+from dmt.core.schedule import Descent
+from dmt.types import TRAIN, Batch, BatchShape, Sizes
 
-TRAIN = "train"
-"""The view of unlabeled images that is augmented like the labeled ones."""
+LOOK = 1.0 / 3.0
+"""A forward without gradient costs about a third of forward and backward."""
 
 
 class Net(Protocol):
     """A net in training, as an objective sees it. Both calls give float32 logits (N, C, *S)."""
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Logits with gradient: the training forward."""
+    def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        """Logits with gradient, in train mode; BatchNorm's running statistics may be left alone."""
 
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
 
 
+class Teacher(Protocol):
+    """A slow copy, as an objective sees it: eval mode, no gradient, float32 logits (N, C, *S)."""
+
+    def __call__(self, images: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Everybody on stage in a step.
+
+    Attributes:
+        nets: those that are trained, one for each line.
+        slow: their slow copies, if the objective asks for them.
+        parts: modules that are trained beside the nets, by name.
+        memory: small tensors that the step before left behind, by name.
+    """
+
+    nets: tuple[Net, ...]
+    slow: tuple[Teacher, ...] = ()
+    parts: Mapping[str, nn.Module] = field(default_factory=dict)
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def net(self) -> Net:
+        """The only one."""
+        (net,) = self.nets
+        return net
+
+    @property
+    def teacher(self) -> Teacher:
+        """The only slow copy."""
+        (teacher,) = self.slow
+        return teacher
+
+
+@dataclass(frozen=True)
+class Part:
+    """A module trained beside the nets, by a rule of its own; saved with the stage, never shipped."""
+
+    module: nn.Module
+    descent: Descent
+
+
 @dataclass(frozen=True)
 class Progress:
-    """Where a stage stands, and its randomness. Objectives are functions of the step, not of a history."""
+    """Where a stage stands, and its randomness. What is drawn depends on the step, not on a history."""
 
     step: int
     steps: int
@@ -46,10 +90,29 @@ class Progress:
 
 @dataclass(frozen=True)
 class Loss:
-    """The number to descend, and 0-d detached tensors for the journal by name."""
+    """What came of a step.
+
+    Attributes:
+        total: the number to descend.
+        logged: 0-d detached tensors for the journal, by name.
+        memory: what the next step finds in the cast's memory; what is not named stays as it was.
+    """
 
     total: Tensor
-    parts: Mapping[str, Tensor] = field(default_factory=dict)
+    logged: Mapping[str, Tensor] = field(default_factory=dict)
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class Cost(NamedTuple):
+    """Images that a step sends through nets, every view and every net counted."""
+
+    learned: int  # forward and backward
+    looked: int = 0  # forward alone
+
+    @property
+    def passes(self) -> float:
+        """The same in forward-backward passes."""
+        return self.learned + LOOK * self.looked
 
 
 class Objective(ABC):
@@ -59,18 +122,45 @@ class Objective(ABC):
     tensor code in every step, and a step can be compiled or recorded as a CUDA graph.
     """
 
-    unlabeled: ClassVar[bool]
-    """Whether a step takes unlabeled images."""
+    lines: ClassVar[int] = 1
+    """How many nets are trained together."""
 
-    @property
-    @abstractmethod
-    def passes(self) -> float:
-        """Cost of a step in training passes (forward and backward) over the whole batch, for forecasts."""
+    views: ClassVar[tuple[str, ...]] = ()
+    """Names of the views of unlabeled images that a step takes; without any, only labels teach."""
+
+    labeled_view: ClassVar[str] = TRAIN
+    """The kind of view that labeled images are seen in."""
+
+    slow: ClassVar[bool] = False
+    """Whether `loss` asks the slow copies."""
+
+    stored: ClassVar[bool] = False
+    """Whether a batch must bring stored pseudo labels."""
+
+    input_gradient: ClassVar[bool] = False
+    """Whether `loss` takes a gradient with respect to images: then steps are neither compiled nor recorded."""
+
+    def memory(self, sizes: Sizes, classes: int) -> Mapping[str, Tensor]:
+        """What the first step finds: tensors of fixed shape, small, on the host."""
+        return {}
+
+    def parts(self, channels: int, classes: int) -> Mapping[str, Part]:
+        """Modules to train beside the nets, fresh."""
+        return {}
 
     @abstractmethod
-    def draw(self, progress: Progress, count: int, device: torch.device) -> Any:
-        """Everything random or scheduled of one step, for a batch of ``count`` images in all: a tree of tensors."""
+    def cost(self, shape: BatchShape) -> Cost:
+        """What a step takes."""
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Any:
+        """Everything random or scheduled of one step: a tree of tensors."""
+        return None
 
     @abstractmethod
-    def loss(self, nets: Sequence[Net], batch: Batch, draw: Any) -> Loss:
+    def loss(self, cast: Cast, batch: Batch, draw: Any) -> Loss:
         """The loss of one step: tensor code only, with no host synchronization."""
+
+
+def detached(**numbers: Tensor) -> dict[str, Tensor]:
+    """Numbers for the journal."""
+    return {name: number.detach() for name, number in numbers.items()}

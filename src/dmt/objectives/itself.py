@@ -1,14 +1,21 @@
-"""The net teaches itself, within the step: online self-training."""
+"""The net teaches itself, within the step: Online ST, Pseudo-Label, Π-model, UDA, FixMatch for images and pixels.
 
-from collections.abc import Sequence
+Labeled and unlabeled terms are separate means, each over all of its sites, those that teach nothing included; only
+Online ST, an ablation of the paper, has one normalizer for both.
+"""
+
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
+from torch import Tensor
 
-from dmt.core import losses
-from dmt.objectives.base import TRAIN, Loss, Net, Objective, Progress
-from dmt.types import IGNORE, Batch
+from dmt.core import losses, pasting, ramps, trees
+from dmt.core.pasting import Paste
+from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
+from dmt.types import IGNORE, TRAIN, Batch, BatchShape
+
+WEAK, WEAK2, STRONG = "weak", "weak2", "strong"
 
 
 @dataclass(frozen=True)
@@ -19,29 +26,217 @@ class Online(Objective):
         threshold: sites of this confidence or less teach nothing.
     """
 
-    unlabeled: ClassVar[bool] = True
+    views: ClassVar[tuple[str, ...]] = (TRAIN,)
 
     threshold: float = 0.9
 
-    @property
-    def passes(self) -> float:
-        return 1.0
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.images)
 
-    def draw(self, progress: Progress, count: int, device: torch.device) -> None:
-        return None
-
-    def loss(self, nets: Sequence[Net], batch: Batch, draw: None) -> Loss:
-        (net,) = nets
+    def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
         unlabeled = len(batch.views[TRAIN])
-        logits = net(torch.cat([batch.views[TRAIN], batch.images]))  # (U + L, C, *S), unlabeled first
+        logits = cast.net(torch.cat([batch.views[TRAIN], batch.images]))  # (U + L, C, *S), unlabeled first
         confidence, guesses = logits[:unlabeled].detach().float().softmax(1).max(1)
         guesses = torch.where(confidence > self.threshold, guesses, IGNORE)
         labels = torch.cat([guesses, batch.truth])
         sites = losses.per_site(logits, labels)
         count = losses.labeled_sites(labels).clamp_min(1.0)
-        parts = {
-            "kept": losses.labeled_sites(guesses) / guesses.numel(),
-            "pseudo": sites[:unlabeled].sum() / count,
-            "labeled": sites[unlabeled:].sum() / count,
-        }
-        return Loss(sites.sum() / count, {name: part.detach() for name, part in parts.items()})
+        logged = detached(
+            kept=losses.labeled_sites(guesses) / guesses.numel(),
+            pseudo=sites[:unlabeled].sum() / count,
+            labeled=sites[unlabeled:].sum() / count,
+        )
+        return Loss(sites.sum() / count, logged)
+
+
+@dataclass(frozen=True)
+class PseudoLabel(Objective):
+    """CE(x, y) + r·mean(1[max p(u) > τ]·CE(u, argmax p(u))), label and loss from one weak view (Lee 2013).
+
+    Attributes:
+        threshold: τ.
+        weight: of the unlabeled term, once its ramp is over.
+        ramp: the share of the stage over which it grows.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK,)
+    labeled_view: ClassVar[str] = WEAK
+
+    threshold: float = 0.95
+    weight: float = 1.0
+    ramp: float = 0.4
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.images)
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Tensor:
+        return trees.send(self.weight * ramps.linear(progress.fraction, self.ramp), device)
+
+    def loss(self, cast: Cast, batch: Batch, draw: Tensor) -> Loss:
+        count = len(batch.views[WEAK])
+        logits = cast.net(torch.cat([batch.views[WEAK], batch.images]))
+        labeled = supervised(logits[count:], batch)
+        confidence, labels = sure(logits[:count])
+        kept = confidence > self.threshold
+        unlabeled = losses.mean_over(losses.per_site(logits[:count], labels) * kept, batch.valid)
+        logged = detached(
+            labeled=labeled, unlabeled=unlabeled, weight=draw, kept=losses.mean_over(kept.float(), batch.valid)
+        )
+        return Loss(labeled + draw * unlabeled, logged)
+
+
+@dataclass(frozen=True)
+class PiModel(Objective):
+    """CE(x, y) + w·r·mean |p(v₁) − p(v₂)|²/C over two weak views; gradient through the first (Laine & Aila 2017).
+
+    Running statistics come from labeled images alone, as in the implementation of the published numbers.
+
+    Attributes:
+        weight: w, of the unlabeled term, once its ramp is over.
+        ramp: the share of the stage over which it grows.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, WEAK2)
+    labeled_view: ClassVar[str] = WEAK
+
+    weight: float = 20.0
+    ramp: float = 0.4
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.images, shape.unlabeled)
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Tensor:
+        return trees.send(self.weight * ramps.linear(progress.fraction, self.ramp), device)
+
+    def loss(self, cast: Cast, batch: Batch, draw: Tensor) -> Loss:
+        labeled = supervised(cast.net(batch.images), batch)
+        target = cast.net.peek(batch.views[WEAK2]).softmax(1)
+        found = cast.net(batch.views[WEAK], update_statistics=False).softmax(1)
+        unlabeled = losses.mean_over(losses.squared(found, target), batch.valid)
+        return Loss(labeled + draw * unlabeled, detached(labeled=labeled, unlabeled=unlabeled, weight=draw))
+
+
+@dataclass(frozen=True)
+class UDA(Objective):
+    """CE(x, y) + w·mean(1[max p(weak) > τ]·KL(softmax(z(weak)/T) ‖ p(strong))), one joint forward (Xie et al. 2020).
+
+    The mask takes the confidence that is not sharpened.
+
+    Attributes:
+        threshold: τ.
+        temperature: T, by which the target is sharpened.
+        weight: w.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
+    labeled_view: ClassVar[str] = WEAK
+
+    threshold: float = 0.8
+    temperature: float = 0.4
+    weight: float = 1.0
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.labeled + 2 * shape.unlabeled)
+
+    def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
+        weak, strong, known = joint(cast, batch)
+        labeled = supervised(known, batch)
+        target = (weak.detach() / self.temperature).softmax(1)
+        kept = sure(weak)[0] > self.threshold
+        unlabeled = losses.mean_over(losses.divergence(strong, target) * kept, batch.valid)
+        logged = detached(labeled=labeled, unlabeled=unlabeled, kept=losses.mean_over(kept.float(), batch.valid))
+        return Loss(labeled + self.weight * unlabeled, logged)
+
+
+@dataclass(frozen=True)
+class FixMatch(Objective):
+    """CE(x, y) + w·mean(1[max p(weak) ≥ τ]·CE(strong, argmax p(weak))), one joint forward (Sohn et al. 2020).
+
+    Attributes:
+        threshold: τ.
+        weight: w.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
+    labeled_view: ClassVar[str] = WEAK
+
+    threshold: float = 0.95
+    weight: float = 1.0
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.labeled + 2 * shape.unlabeled)
+
+    def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
+        weak, strong, known = joint(cast, batch)
+        labeled = supervised(known, batch)
+        confidence, labels = sure(weak)
+        kept = confidence >= self.threshold
+        unlabeled = losses.mean_over(losses.per_site(strong, labels) * kept, batch.valid)
+        logged = detached(labeled=labeled, unlabeled=unlabeled, kept=losses.mean_over(kept.float(), batch.valid))
+        return Loss(labeled + self.weight * unlabeled, logged)
+
+
+class Pasted(NamedTuple):
+    """What a step of a pasting method takes."""
+
+    paste: Paste
+
+
+@dataclass(frozen=True)
+class FixMatchSeg(Objective):
+    """(CE(x, y) + L_s)/2: FixMatch of pixels, the strong view pasted by a box, as UniMatch's authors compare with.
+
+    Label and confidence come from the weak view and are pasted like the image; the mean is over valid pixels.
+
+    Attributes:
+        threshold: τ.
+        area: the share of the image that a box covers, from … to.
+        share: probability that an image gets a box.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
+    labeled_view: ClassVar[str] = WEAK
+
+    threshold: float = 0.95
+    area: tuple[float, float] = (0.02, 0.4)
+    share: float = 0.5
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.labeled + 2 * shape.unlabeled)
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
+        rng, size = progress.stream("paste"), (shape.height, shape.width)
+        return Pasted(pasting.draw_box(shape.unlabeled, size, self.area, rng, device, share=self.share))
+
+    def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
+        paste = draw.paste
+        count = len(batch.views[WEAK])
+        logits = cast.net(torch.cat([batch.views[WEAK], batch.images]))
+        labeled = supervised(logits[count:], batch)
+        confidence, labels = sure(logits[:count])
+        kept = paste.apply(confidence) >= self.threshold
+        valid = None if batch.valid is None else paste.apply(batch.valid)
+        found = cast.net(paste.apply(batch.views[STRONG]))
+        unlabeled = losses.mean_over(losses.per_site(found, paste.apply(labels)) * kept, valid)
+        logged = detached(labeled=labeled, unlabeled=unlabeled, kept=losses.mean_over(kept.float(), valid))
+        return Loss((labeled + unlabeled) / 2, logged)
+
+
+def supervised(logits: Tensor, batch: Batch) -> Tensor:
+    """The mean cross-entropy over labeled sites."""
+    return losses.mean_over_labeled(losses.per_site(logits, batch.truth), batch.truth)
+
+
+@torch.no_grad()
+def sure(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """(confidence, label) of every site, both (N, *S), without gradient."""
+    confidence, labels = logits.detach().float().softmax(1).max(1)
+    return confidence, labels
+
+
+def joint(cast: Cast, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits of the weak view, the strong view and the labeled images, from one forward over all of them."""
+    weak, strong = batch.views[WEAK], batch.views[STRONG]
+    logits = cast.net(torch.cat([weak, strong, batch.images]))
+    first, second = len(weak), len(weak) + len(strong)
+    return logits[:first], logits[first:second], logits[second:]

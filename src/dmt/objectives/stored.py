@@ -1,6 +1,5 @@
 """An earlier stage teaches, through the pseudo labels it stored: CL, CBST, DST and DMT in all its variants."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -10,11 +9,8 @@ from torch import Tensor
 from dmt.core import losses, mixing, ramps, trees, weighting
 from dmt.core.mixing import Mix
 from dmt.core.weighting import Opinion
-from dmt.objectives.base import TRAIN, Loss, Net, Objective, Progress
-from dmt.types import Batch, Target
-
-PEEK = 1.0 / 3.0
-"""A forward without gradient costs about a third of forward and backward."""
+from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
+from dmt.types import TRAIN, Batch, BatchShape, Target
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,8 @@ class Stored(Objective):
         double_statistics: let the weight pass update BatchNorm's running statistics too, as the reference did.
     """
 
-    unlabeled: ClassVar[bool] = True
+    views: ClassVar[tuple[str, ...]] = (TRAIN,)
+    stored: ClassVar[bool] = True
 
     weighting: str
     gamma: float
@@ -42,17 +39,17 @@ class Stored(Objective):
     mixup: float | None = None
     double_statistics: bool = False
 
-    @property
-    def passes(self) -> float:
-        return 1.0 + PEEK if self._weighs and self.mixup is not None else 1.0
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.images, shape.images if self.weighs and self.mixup is not None else 0)
 
     @property
-    def _weighs(self) -> bool:
+    def weighs(self) -> bool:
+        """Whether labels count by what the student thinks of them."""
         return self.weighting != "uniform"
 
     def weigh(self, logits: Tensor, target: Target) -> tuple[Tensor, Tensor]:
         """(labels, weights) that a student with these logits gives the pseudo labels, γ at the end of its ramp."""
-        return self._judge(weighting.opinion(logits, target) if self._weighs else None, target, 1.0)
+        return self._judge(weighting.opinion(logits, target) if self.weighs else None, target, 1.0)
 
     def _judge(self, view: Opinion | None, target: Target, ramp: Tensor | float) -> tuple[Tensor, Tensor]:
         if view is None:
@@ -60,15 +57,15 @@ class Stored(Objective):
         gamma2 = None if self.gamma2 is None else self.gamma2 * ramp
         return weighting.judge(self.weighting, view, target, self.gamma * ramp, gamma2)
 
-    def draw(self, progress: Progress, count: int, device: torch.device) -> "StoredDraw":
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> "StoredDraw":
         ramp = trees.send(ramps.gamma(progress.fraction) if self.ramp else 1.0, device)
         if self.mixup is None:
             return StoredDraw(ramp, None)
         rng = progress.stream("mixup")
-        return StoredDraw(ramp, mixing.draw(count, self.mixup, rng, dominant=True, device=device))
+        return StoredDraw(ramp, mixing.draw(shape.images, self.mixup, rng, dominant=True, device=device))
 
-    def loss(self, nets: Sequence[Net], batch: Batch, draw: "StoredDraw") -> Loss:
-        (net,) = nets
+    def loss(self, cast: Cast, batch: Batch, draw: "StoredDraw") -> Loss:
+        net = cast.net
         assert batch.pseudo is not None, "a stage that learns from a store needs pseudo labels in its batch"
         images = torch.cat([batch.views[TRAIN], batch.images])  # (U + L, C, H, W), pseudo first
         pseudo, target = len(batch.views[TRAIN]), batch.pseudo
@@ -76,23 +73,23 @@ class Stored(Objective):
 
         if draw.mix is None:
             logits = net(images)
-            if self._weighs:
+            if self.weighs:
                 view = weighting.opinion(logits[:pseudo], target)
         else:
-            if self._weighs:
+            if self.weighs:
                 # the whole batch is looked at, so that BatchNorm sees the same mixture of samples as in training
                 reading = net.peek(images, update_statistics=self.double_statistics)
                 view = weighting.opinion(reading[:pseudo], target)
             logits = net(draw.mix.blend(images))
 
         labels, weights = self._judge(view, target, draw.ramp)
-        parts = {"gamma": self.gamma * draw.ramp, **_cases(view, target, weights)}
+        logged = {"gamma": self.gamma * draw.ramp, **_cases(view, target, weights)}
         labels = torch.cat([labels, batch.truth])
         weights = torch.cat([weights, torch.ones_like(batch.truth, dtype=weights.dtype)])
         sites = losses.per_mixed_site(logits, labels, weights, draw.mix)
         count = losses.labeled_sites(labels).clamp_min(1.0)
-        parts |= {"pseudo": sites[:pseudo].sum() / count, "labeled": sites[pseudo:].sum() / count}
-        return Loss(sites.sum() / count, {name: part.detach() for name, part in parts.items()})
+        logged |= {"pseudo": sites[:pseudo].sum() / count, "labeled": sites[pseudo:].sum() / count}
+        return Loss(sites.sum() / count, detached(**logged))
 
 
 def _cases(view: Opinion | None, target: Target, weights: Tensor) -> dict[str, Tensor]:

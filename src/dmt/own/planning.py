@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from dmt.config import Config
 from dmt.core import codes
@@ -19,7 +20,7 @@ from dmt.models import build
 from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.training import inference
-from dmt.training.trainer import Trainer
+from dmt.training.trainer import Trainer, Training
 from dmt.types import Target
 
 SOME = 64
@@ -70,15 +71,16 @@ def _kind(stage: Stage) -> str:
 
 def _kinds(config: Config, unlabeled: bool) -> list[Stage]:
     """One stage of each kind that Baseline and DMT train."""
-    stages = catalogue.plan("dmt" if unlabeled else "baseline", config.recipe).stages
+    stages = (catalogue.default() if unlabeled else catalogue.baseline()).plan(config.recipe).stages
     return list({_kind(stage): stage for stage in stages}.values())
 
 
 def _step(stage: Stage, config: Config, task: Task, execution: Execution, patience: float) -> float:
     pseudo = _made_up(task) if stage.labels is not None else None
-    batches = task.batches(task.labeled, pseudo, stage.schedule, 0, execution)
-    net = build.build(task.net_spec(config.net_of(stage.line)), seed=0)
-    trainer = Trainer([net], stage.objective, replace(stage.schedule, rate=1e-6), batches, 10**6, 0, execution)
+    batches = task.batches(task.labeled, pseudo, stage.batch_plan(seed=0), execution)
+    nets: dict[str, nn.Module] = {line: build.build(task.net_spec(config.net_of(line)), seed=0) for line in stage.lines}
+    slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
+    trainer = Trainer(nets, Training(stage.objective, slowly, steps=10**6, seed=0), batches, execution)
     trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
     return _timed(lambda: trainer.advance(trainer.draw()), execution, patience)
 
@@ -120,13 +122,12 @@ def _timed(act: Callable[[], object], execution: Execution, patience: float) -> 
     return (now() - began) / count
 
 
-def forecast(
-    config: Config, contents: FolderContents, rates: Rates, methods: tuple[str, ...] = ("baseline", "dmt")
-) -> float:
-    """Seconds that a run of these methods will take."""
+def forecast(config: Config, contents: FolderContents, rates: Rates, methods: tuple[str, ...] | None = None) -> float:
+    """Seconds that a run of these methods will take; of the default one and its Baseline if left out."""
     sizes = config.data.sizes
     stages: dict[tuple[object, ...], Stage] = {}
-    for method in methods if contents.unlabeled else ("baseline",):
+    wanted = methods or catalogue.with_baseline([catalogue.default().name])
+    for method in wanted if contents.unlabeled else (catalogue.baseline().name,):
         for stage in catalogue.plan(method, config.recipe).stages:
             stages[stage.name, stage.objective, stage.share] = stage  # what methods share is trained once
     training = sum(rates.steps[_kind(stage)] * stage.steps(sizes) for stage in stages.values())

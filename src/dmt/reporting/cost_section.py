@@ -18,13 +18,14 @@ from dmt.training.journal import Journal
 
 def table(study: Study) -> Safe:
     """Cost of each method, in the mean over seeds, against the Oracle's and against the plan (as Tab. 8)."""
-    oracle = _seconds(study.of("oracle"))
+    top = catalogue.ceiling()
+    longest = _seconds(study.of(top.name))
     columns = ["method", "steps", "planned", "images", "time", "forecast", "peak memory, MB", "waiting"]
     rows = [_row(study, method) for method in study.methods]
-    if math.isfinite(oracle):
-        columns.append("× Oracle's time")
+    if math.isfinite(longest):
+        columns.append(f"× {top.title}'s time")
         for row, method in zip(rows, study.methods, strict=True):
-            factor = _seconds(study.of(method)) / oracle
+            factor = _seconds(study.of(method)) / longest
             row.append(("–", math.nan) if math.isnan(factor) else (f"{factor:.1f} ×", factor))
     return html.table(columns, rows, caption="Per seed, in the mean; a stage that methods share counts in each.")
 
@@ -86,7 +87,7 @@ def _forecast(study: Study, method: str) -> tuple[float, float]:
     except DmtError:
         return math.nan, math.nan
     sizes = study.config.data.sizes
-    passes = sum(stage.steps(sizes) * stage.schedule.batch * stage.objective.passes for stage in stages)
+    passes = sum(stage.steps(sizes) * stage.cost().passes for stage in stages)
     speed = _speed(study, method)
     return float(sum(stage.steps(sizes) for stage in stages)), passes / speed if speed else math.nan
 
@@ -148,6 +149,6 @@ def progress_table(study: Study) -> Safe | None:
             stage = next(stage for stage in job.stages if stage.outcome is None)
             done = sum(stage.outcome is not None for stage in job.stages)
             steps = [line["step"] for line in stage.journal("interval")]
-            now = f"{stage.name}, step {steps[-1] if steps else 0:,} of {stage.outline.get('steps', 0):,}"
+            now = f"{stage.title}, step {steps[-1] if steps else 0:,} of {stage.outline.get('steps', 0):,}"
             rows.append((studies.title(job.method), job.seed, f"{done} of {len(job.stages)}", now))
     return html.table(("method", "seed", "stages done", "now"), rows) if rows else None

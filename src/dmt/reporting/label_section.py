@@ -12,6 +12,7 @@ from dmt.pages.charts import Series
 from dmt.pages.html import Safe
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
+from dmt.results import guard_rules
 from dmt.results.reading import JobResult, StageResult
 
 TOPS = ("20%", "40%", "60%", "80%", "100%")
@@ -82,7 +83,7 @@ def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
     note = f"Labels of all unlabeled images that round {number} learned from, surest first"
     if len(series) > 1:
         note += "; as weighted: each counted as its student counts it in the end"
-    elif method in ("cl", "cbst"):
+    elif not any(guard_rules.weighs(stage) for job in jobs for stage in job.stages):
         note += f". {studies.title(method)} counts every label alike"
     return html.figure("Wrong pseudo labels, by confidence", html.legend((each.name, each.color) for each in series),
                        drawn, note=f"{note}.")  # fmt: skip

@@ -106,7 +106,7 @@ def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> S
         panes: list[Pane] = [("image", folder / f"{name}-image.png"), ("truth", folder / f"{name}-truth.png")]
         panes += [(title, _said(each, name)) for title, each in said]
         rows.append(_panes(panes, name))
-    nets = " and ".join(f"{title} {stage.name}" for title, stage in said if stage is not None)
+    nets = " and ".join(f"{title} {stage.title}" for title, stage in said if stage is not None)
     note = f"Unlabeled images of seed {job.seed}, which no net saw with a label. The nets are {nets}, raw."
     return html.figure("Image, truth, and what the nets say", tag("div", *rows, class_="rows"), note=note, wide=True)
 
@@ -127,8 +127,8 @@ def _said(stage: StageResult | None, name: str) -> Path | None:
 
 def _strips(job: JobResult, folder: Path, names: Sequence[str]) -> Safe | None:
     """Fig. 6: labels and dynamic weights of the same images, round by round."""
-    line = job.shipped()[0].name[0] if job.finished else "A"
-    stages = [stage for stage in job.stages if stage.round and stage.name[0] == line]
+    line = job.shipped()[0].line if job.finished else "A"
+    stages = [stage for stage in job.stages if stage.round and stage.line == line]
     groups: list[Child] = []
     for name in names[:STRIPS]:
         for kind, caption in (("label", "labels of round"), ("weight", "their weights, round")):

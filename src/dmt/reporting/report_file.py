@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dmt import files, run_files
+from dmt import files, outputs, run_files
 from dmt.errors import RunError
+from dmt.outputs import Kind
 from dmt.pages import html
 from dmt.pages.document import document, section
 from dmt.pages.html import Child, Safe, tag
@@ -25,6 +26,9 @@ from dmt.results.report import Report
 SHOWN = 5
 """Findings in the open; the others at hand."""
 
+TITLE = "dmt report: "
+KIND = Kind("a page of dmt report", f"<title>{TITLE}".encode())
+
 EVERY = 5.0
 """Seconds between two looks at a run that trains."""
 
@@ -42,7 +46,7 @@ def page(paths: Sequence[Path], refresh: int | None = None) -> str:
     if not found:
         parts.append(html.paragraph("No method has started yet."))
     about = f"what came out of {names}; made {now}"
-    return document(f"dmt report: {names}", *parts, subtitle=about, refresh=refresh)
+    return document(f"{TITLE}{names}", *parts, subtitle=about, refresh=refresh)
 
 
 def _study(study: Study, prefix: str, several: bool) -> Safe:
@@ -68,9 +72,10 @@ def _sections(study: Study) -> list[tuple[str, str, Child]]:
             parts.append(("pictures", "Pictures", picture_section.sections(study, main)))
         parts.append(("labels", f"Pseudo labels of {studies.title(main)}", _labels(study, main)))
         parts.append(("classes", "Class by class", _classes(study, main)))
-    elif study.of("baseline"):
+    elif study.baseline is not None and study.of(study.baseline):
+        only = study.baseline
         parts.append(("classes", "Class by class", html.figures(
-            class_section.confusion(study, "baseline"), class_section.calibration(study, ["baseline"]))))  # fmt: skip
+            class_section.confusion(study, only), class_section.calibration(study, [only]))))  # fmt: skip
     parts.append(("cost", "Cost", [cost_section.table(study), html.paragraph(cost_section.NOTE, class_="note")]))
     parts.append(("origin", "How to repeat it", cost_section.origin(study)))
     return parts
@@ -108,7 +113,7 @@ def _labels(study: Study, main: str) -> list[Child]:
 
 
 def _classes(study: Study, main: str) -> list[Child]:
-    both = [method for method in ("baseline", main) if study.of(method)]
+    both = [method for method in (study.baseline, main) if method is not None and study.of(method)]
     return [
         html.figures(class_section.confusion(study, main), class_section.calibration(study, both)),
         html.paragraph(class_section.caveat(study, main), class_="note"),
@@ -116,16 +121,19 @@ def _classes(study: Study, main: str) -> list[Child]:
     ]
 
 
-def write(paths: Sequence[Path], out: Path, refresh: int | None = None) -> int:
-    """Write the report; returns how many bytes it has."""
+def write(paths: Sequence[Path], out: Path, refresh: int | None = None, *, force: bool = False) -> int:
+    """Write the report, over an earlier one or, with ``force``, any file; returns how many bytes it has."""
     if out.is_dir():
         raise RunError(f"{out} is a folder; give --out a file, for example {out / 'report.html'}")
+    outputs.require_file(out, KIND, force=force)
     content = page(paths, refresh).encode()
     files.write(out, content)
     return len(content)
 
 
-def watch(paths: Sequence[Path], out: Path, notify: Callable[[str], None], every: float = EVERY) -> None:
+def watch(
+    paths: Sequence[Path], out: Path, notify: Callable[[str], None], every: float = EVERY, *, force: bool = False
+) -> None:
     """Write the report whenever the runs have news, until all that they hold is finished. Ctrl-C ends it before.
 
     Afterwards it should be written once more: only a page that is watched reads itself again.
@@ -134,7 +142,7 @@ def watch(paths: Sequence[Path], out: Path, notify: Callable[[str], None], every
     while not finished(paths):
         news = _state(paths)
         if news != seen:
-            write(paths, out, refresh=max(1, round(every)))
+            write(paths, out, refresh=max(1, round(every)), force=force)
             if seen is None:
                 notify(f"{out} follows the run; open it in a browser. Ctrl-C ends it")
             seen = news

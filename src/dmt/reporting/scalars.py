@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from dmt import outputs
 from dmt.errors import DmtError, RunError
 from dmt.results.reading import JobResult, StageResult
 from dmt.results.report import Report
@@ -30,6 +31,10 @@ def write(paths: Iterable[Path], folder: Path) -> int:
     places = [
         (place, job, line) for job in Report.read(paths).jobs for line in job.lines for place in [_place(job, line)]
     ]
+    if folder.is_file():
+        raise RunError(f"{folder} is a file; give --tensorboard a folder")
+    for place, _, _ in places:
+        outputs.require_free(folder / place)
     board = _board()
     for path in [path for place, _, _ in places for path in _written(folder / place)]:
         path.unlink()

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from dmt import presets
+from dmt.methods import catalogue
 from dmt.pages import axes, charts, html
 from dmt.pages.axes import Axes
 from dmt.pages.charts import Level, Series
@@ -134,7 +135,7 @@ def _labels_chart(kin: Sequence[Study]) -> Safe | None:
     for study in kin:
         for job in study.jobs:
             count = study.labels(job)
-            if job.finished and count and job.method != "oracle":
+            if job.finished and count and not catalogue.get(job.method).ceiling:
                 places.setdefault(job.method, {}).setdefault(count, []).append(studies.score(job))
     counts = sorted({count for found in places.values() for count in found})
     if len(counts) < 2:
@@ -145,8 +146,9 @@ def _labels_chart(kin: Sequence[Study]) -> Safe | None:
         points = [(math.log10(count), each.mean) for count, each in spreads.items()]
         around = [each.deviation for each in spreads.values()]
         series.append(Series(studies.title(method), points, around, studies.color(method)))
-    ceiling = studies.spread(studies.score(job) for study in kin for job in study.of("oracle"))
-    levels = [Level(f"Oracle {ceiling.mean:.1f}", ceiling.mean, studies.color("oracle"))] if ceiling.count else []
+    top = catalogue.ceiling()
+    reached = studies.spread(studies.score(job) for study in kin for job in study.of(top.name))
+    levels = [Level(f"{top.title} {reached.mean:.1f}", reached.mean, top.color)] if reached.count else []
     values = [y + way for line in series for (_, y), spread in _around(line) for way in (-spread, spread)]
     values += [level.value for level in levels]
     ends = (math.log10(counts[0]), math.log10(counts[-1]))

@@ -13,24 +13,12 @@ import numpy as np
 from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.errors import DmtError
-from dmt.methods.catalogue import METHODS
+from dmt.methods import catalogue
+from dmt.methods.method import Method, color_of
 from dmt.results import guard, reading
 from dmt.results.reading import JobResult, StageResult
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
-
-COLORS = {
-    "baseline": 0,
-    "dmt": 1,
-    "cl": 2,
-    "oracle": 3,
-    "cbst": 4,
-    "dst": 5,
-    "online": 6,
-    "dmt-naive": 7,
-}
-MAIN = ("dmt", "dmt-flip", "dmt-naive", "dst", "cbst", "cl", "online")
-"""Whose verdict is shown if there are several, in this order."""
 
 Net = tuple[StageResult, str]
 """A stage and which of its nets: raw or ema."""
@@ -118,15 +106,29 @@ class Study:
 
     @cached_property
     def methods(self) -> list[str]:
-        """In the order of the catalogue's table: what the others are compared with comes first."""
+        """In the order of the catalogue, but the Baseline first and the ceiling last."""
+        return [method.name for method in sorted(self._known, key=lambda method: method.ceiling - method.baseline)]
+
+    @cached_property
+    def _known(self) -> list[Method]:
         there = {job.method for job in self.jobs}
-        known = [method for method in METHODS if method in there]
-        return sorted(known, key=lambda method: {"baseline": -1, "oracle": 1}.get(method, 0))
+        return [method for name, method in catalogue.METHODS.items() if name in there]
 
     @property
     def learners(self) -> list[str]:
-        """Methods that learn from unlabeled images, the main one first."""
-        return [method for method in MAIN if method in self.methods]
+        """Methods that learn from unlabeled images; first whose verdict is told: the default, then the latest."""
+        found = [method for method in reversed(self._known) if method.semi_supervised]
+        return [method.name for method in sorted(found, key=lambda method: method is not catalogue.default())]
+
+    @property
+    def baseline(self) -> str | None:
+        """What the others are compared with, if it was trained for itself."""
+        return next((method.name for method in self._known if method.baseline), None)
+
+    @property
+    def ceiling(self) -> Method | None:
+        """What saw every label, if it was trained."""
+        return next((method for method in self._known if method.ceiling), None)
 
     def of(self, method: str, finished: bool = True) -> list[JobResult]:
         return [job for job in self.jobs if job.method == method and (job.finished or not finished)]
@@ -142,8 +144,8 @@ class Study:
         return guard.base(job, self.jobs)
 
     def labels(self, job: JobResult) -> int | None:
-        """How many labels it was given; the Oracle has all."""
-        if job.method == "oracle":
+        """How many labels it was given; the ceiling has all."""
+        if self.ceiling is not None and job.method == self.ceiling.name:
             return None if self.config is None else self.config.data.sizes.everything
         path = run_files.split(folder_of(job), job.seed)
         if path.is_file():
@@ -183,11 +185,11 @@ def folder_of(job: JobResult) -> Path:
 
 
 def title(method: str) -> str:
-    return METHODS[method].title if method in METHODS else method
+    return catalogue.METHODS[method].title if method in catalogue.METHODS else method
 
 
 def color(method: str) -> int:
-    return COLORS.get(method, 4)
+    return catalogue.METHODS[method].color if method in catalogue.METHODS else color_of(method)
 
 
 def shown_scores(stage: StageResult) -> dict[str, Any]:

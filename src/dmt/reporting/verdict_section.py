@@ -24,11 +24,13 @@ def sentence(study: Study) -> str:
 
 def doubts(study: Study) -> list[str]:
     """What the verdict does not say by itself."""
-    sentences = []
+    errors = dict.fromkeys(each for job in study.jobs for each in job.warnings)
+    trained = "Warning: the scores may mean nothing, since it was trained on images with errors"
+    sentences = [f"{trained}: {error}" for error in errors]
     seeds = {len(study.of(method)) for method in study.learners} - {0}
     if seeds == {1}:
         sentences.append("One seed only: another one may differ by more than the images tell. Three say how much.")
-    if study.learners and not study.of("baseline", finished=False) and any(map(study.base, study.jobs)):
+    if study.learners and study.baseline is None and any(map(study.base, study.jobs)):
         sentences.append("Baseline is round 0 of the same run, which learned from the labels alone.")
     if study.split == "validation" and not study.learners:
         sentences.append("There are no test images: the scores are those of the validation images.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dmt.core import evidence
 from dmt.core.evidence import Evidence, Interval
-from dmt.methods.catalogue import METHODS
+from dmt.methods import catalogue
 from dmt.results import guard_rules
 from dmt.results.guard_rules import WORSE, Finding
 from dmt.results.reading import JobResult, StageResult
@@ -20,14 +20,11 @@ from dmt.training import evidence_files
 
 __all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "of_stage", "verdict"]
 
-WITHOUT = frozenset({"baseline", "oracle"})
-"""Methods that are not compared with a Baseline: they learn from no pseudo label."""
-
 Pair = tuple[JobResult, JobResult]
 """A job and what it is compared with."""
 
-Nets = tuple[tuple[Path, str, str], ...]
-"""Of each net its folder, the images that count, and whether it is raw or ema."""
+Nets = tuple[tuple[Path, str, str, str], ...]
+"""Of each net its folder, the images that count, its line, and whether it is raw or ema."""
 
 
 def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
@@ -36,27 +33,27 @@ def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
     Args:
         among: jobs that differ from it in nothing but method and seed.
     """
-    baselines = [each for each in among if each.method == "baseline"]
+    baselines = [each for each in among if catalogue.get(each.method).baseline]
     if baselines:
         return next((each for each in baselines if each.seed == job.seed and each.finished), None)
     first = tuple(stage for stage in job.stages if stage.round == 0)
     # with shares of the labels the first nets of a pair see fewer than a Baseline does
     if (job.shares and len(job.lines) > 1) or not first or len(first) == len(job.stages):
         return None
-    return replace(job, method="baseline", stages=first, results=tuple(stage.name for stage in first))
+    return replace(job, method=catalogue.baseline().name, stages=first, results=tuple(stage.name for stage in first))
 
 
 def findings(job: JobResult, base: JobResult | None = None) -> list[Finding]:
     """Everything known about a job now, finished or not: what was said while it trained, and what came out."""
     found = [finding for stage in job.stages for finding in _said(job, stage)]
-    if base is not None and job.method not in WITHOUT:
+    if base is not None and catalogue.get(job.method).compared:
         found += _no_gain(job, base)
     return found
 
 
 def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
-    title = METHODS[job.method].title
-    gentler = f"{_gentler(job)}, or use --method baseline"
+    title = catalogue.get(job.method).title
+    gentler = f"{_gentler(job)}, or use --method {catalogue.baseline().name}"
     if _kept_first(job, base):
         text = f"{title} kept its first nets, which are the Baseline's: validation liked no round better"
         yield Finding("no gain", "", text, gentler)
@@ -120,7 +117,7 @@ def _chosen(job: JobResult, base: JobResult) -> tuple[Nets, Nets] | None:
     else:
         common = set(job.lines) & set(base.lines)
         chosen = [[(stage, "raw") for stage in each.kept() if stage.line in common] for each in (job, base)]
-    after, before = (tuple((stage.path, stage.shown, copy) for stage, copy in nets) for nets in chosen)
+    after, before = (tuple((stage.path, stage.shown, stage.line, copy) for stage, copy in nets) for nets in chosen)
     return after, before
 
 
@@ -140,8 +137,16 @@ def _read(after: Nets, before: Nets) -> tuple[list[Evidence], list[Evidence]] | 
 
 
 def verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
-    """A sentence on one method over seeds: its gain over Baseline, its best round, the classes that got worse."""
-    title = METHODS[jobs[0].method].title
+    """A sentence on one method over seeds: its gain over Baseline, its best round, the classes that got worse.
+
+    It says so if errors in the images leave it without meaning; the report names them.
+    """
+    doubt = "; do not trust it: there are errors in the images" if any(job.warnings for job in jobs) else ""
+    return _verdict(jobs, bases) + doubt
+
+
+def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
+    title = catalogue.get(jobs[0].method).title
     finished = [job for job in jobs if job.finished]
     if not finished:
         return f"{title} is not finished"

@@ -12,6 +12,7 @@ import numpy as np
 from dmt import presets
 from dmt.core import evidence
 from dmt.data.folders.photo_files import shown
+from dmt.methods import catalogue
 from dmt.results.reading import JobResult, StageResult
 
 WORSE = 1.0
@@ -59,7 +60,7 @@ class Finding:
 
     Attributes:
         kind: "worse", "vanished", "alike", "collapsed", "unsure" or "no gain".
-        where: the stage, "A3"; empty if it is about the whole job.
+        where: the net, by line and round, "A3"; empty if it is about the whole job.
         text: what is wrong.
         remedy: what to try.
         about: which classes, by their names, if it is about some.
@@ -88,7 +89,7 @@ def of_labels(job: JobResult, stage: StageResult) -> Iterator[Finding]:
         share = counts[top] / counts.sum()
         text = f"{share:.0%} of the pseudo labels are {names(job, [top])}, and {due[top]:.0%} of the labels"
         remedy = f"{_slower(stage)}, or {_balanced(stage)}more labels of the others"
-        yield Finding("collapsed", stage.name, text, remedy, names(job, [top]))
+        yield Finding("collapsed", stage.title, text, remedy, names(job, [top]))
         return
     earlier = _before(job, stage)
     known = _vanished(job, earlier, due) if earlier is not None and earlier.labels else set()
@@ -108,7 +109,7 @@ def _hardly_any(job: JobResult, stage: StageResult, gone: list[int], due: np.nda
     )
     which = names(job, gone) if len(gone) <= NAMED else "these classes"
     about = ", ".join(names(job, [label]) for label in gone)
-    return Finding("vanished", stage.name, text, f"{_balanced(stage)}more labels of {which}", about)
+    return Finding("vanished", stage.title, text, f"{_balanced(stage)}more labels of {which}", about)
 
 
 def of_nets(job: JobResult, stage: StageResult) -> Iterator[Finding]:
@@ -131,7 +132,7 @@ def _collapsed(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     if top is not None:
         share = confusion.sum(0)[top] / confusion.sum()
         text = f"the net calls {share:.0%} of what validation shows {names(job, [top])}, and {truth[top]:.0%} are"
-        yield Finding("collapsed", stage.name, text, _trained(stage), names(job, [top]))
+        yield Finding("collapsed", stage.title, text, _trained(stage), names(job, [top]))
 
 
 def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
@@ -146,7 +147,12 @@ def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     change = evidence.difference([after], [before])
     if change.high < -(FRESH_WORSE if fresh else 0.0) and change.value <= -WORSE:
         text = f"validation got clearly worse than after {earlier.name}: {points(change)}"
-        yield Finding("worse", stage.name, text, f"{_slower(stage)}, or --keep best")
+        yield Finding("worse", stage.title, text, f"{_slower(stage)}, or --keep best")
+
+
+def taught_by(stage: StageResult, labels: dict[str, str]) -> bool:
+    """Whether these pseudo labels are of a stage's net; release 0.1 named no line, and had one a stage."""
+    return stage.name == labels["by"] and stage.line == labels.get("line", stage.line)
 
 
 def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
@@ -154,7 +160,7 @@ def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     labels = stage.outline.get("labels") or {}
     if not weighs(stage) or not labels or labels["by"] == stage.outline.get("start"):
         return
-    teacher = next(each for each in job.stages if each.name == labels["by"])
+    teacher = next(each for each in job.stages if taught_by(each, labels))
     told = (*_collapsed(job, teacher), *of_labels(job, stage))
     if any(finding.kind == "collapsed" for finding in told):  # that is what is wrong, and it was said
         return
@@ -162,7 +168,7 @@ def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     if text is not None:
         pair = len(job.lines) > 1
         ways = "two different nets or starts (--set net_b=…), or --set share=0.8" if pair else "fewer rounds"
-        yield Finding("alike", stage.name, f"{text}: DMT is then plain self-training", ways)
+        yield Finding("alike", stage.title, f"{text}: DMT is then plain self-training", ways)
 
 
 def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, object]) -> str | None:
@@ -185,12 +191,12 @@ def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, objec
 
 def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     """Said once, of the first net."""
-    if stage is not job.stages[0] or stage.outcome is None or job.method == "oracle":
+    if stage is not job.stages[0] or stage.outcome is None or catalogue.get(job.method).ceiling:
         return  # the Oracle was trained on the validation images too
     more = "more images in val/" if job.data in presets.OWN else "a higher --set validation=…"
     if "validation" not in stage.outcome["scores"]:
         text = "without validation images nothing tells whether a round helps, and the last net is used"
-        yield Finding("unsure", stage.name, text, more)
+        yield Finding("unsure", stage.title, text, more)
         return
     found = stage.evidence("validation", "raw")
     if found is None or np.isnan(found.score()):
@@ -200,7 +206,7 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     if margin > UNSURE or found.images < FEW:
         text = f"{found.images} validation images are too few to tell whether a round helps"
         text += f": a score of {drawn.value:.1f} may be off by {margin:.1f} points" if margin else ""
-        yield Finding("unsure", stage.name, text, more)
+        yield Finding("unsure", stage.title, text, more)
 
 
 def points(change: evidence.Interval) -> str:

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dmt.methods.catalogue import METHODS
+from dmt.methods import catalogue
 from dmt.results import guard
 from dmt.results.guard import Finding
-from dmt.results.reading import JobResult
+from dmt.results.reading import JobResult, StageResult
 
 
 @dataclass
@@ -16,18 +16,19 @@ class _Group:
 
     title: str
     first: Finding
-    stages: list[str] = field(default_factory=list)
+    rounds: list[tuple[str, int]] = field(default_factory=list)  # (line, round), of findings about a net
     seeds: list[int] = field(default_factory=list)
 
-    def add(self, finding: Finding, seed: int) -> None:
-        self.stages.append(finding.where)
+    def add(self, stage: StageResult | None, seed: int) -> None:
+        if stage is not None:
+            self.rounds.append((stage.line, stage.round))
         self.seeds.append(seed)
 
     def told(self) -> tuple[str, Finding]:
-        stages = _ranges(self.stages)
+        stages = _ranges(self.rounds)
         seeds = sorted(set(self.seeds))
         where = f"{self.title} {stages}".rstrip() + f", seed{'s' if len(seeds) > 1 else ''} {_numbers(seeds)}"
-        if len(self.stages) == 1:
+        if len(self.seeds) == 1:
             return where, self.first
         parts = [self.first.where, f"seed {self.seeds[0]}" if len(seeds) > 1 else ""]
         return where, replace(self.first, text=f"first in {' of '.join(filter(None, parts))}: {self.first.text}")
@@ -42,21 +43,21 @@ def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
     known: set[tuple[str, str]] = set()
     for job in jobs:
         alone = sum(each.method == job.method for each in jobs) == 1
-        title = METHODS[job.method].title
-        places = {stage.name: stage.place for stage in job.stages}
+        title = catalogue.get(job.method).title
+        stages = {stage.title: stage for stage in job.stages}
         for finding in guard.findings(job, guard.base(job, jobs) if alone else None):
-            said = (places.get(finding.where, f"{title} {job.stages[-1].place}"), finding.text)
+            stage = stages.get(finding.where)
+            said = (f"{title} {job.stages[-1].place}" if stage is None else stage.place, finding.text)
             if said not in known:  # methods share stages
                 known.add(said)
                 key = (title, finding.kind, finding.about, finding.remedy)
-                groups.setdefault(key, _Group(title, finding)).add(finding, job.seed)
+                groups.setdefault(key, _Group(title, finding)).add(stage, job.seed)
     return [group.told() for group in groups.values()]
 
 
-def _ranges(stages: Iterable[str]) -> str:
-    """'A1–A3, B2' of the names of stages."""
-    there = sorted({(name[0], int(name[1:])) for name in stages if name})
-    lines = itertools.groupby(there, key=lambda each: each[0])
+def _ranges(rounds: Iterable[tuple[str, int]]) -> str:
+    """'A1–A3, B2' of lines and rounds."""
+    lines = itertools.groupby(sorted(set(rounds)), key=lambda each: each[0])
     return ", ".join(_numbers([number for _, number in numbers], line) for line, numbers in lines)
 
 

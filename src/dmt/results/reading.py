@@ -14,26 +14,32 @@ from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, RunError
 from dmt.runs import starting
-from dmt.runs.folder import Folder, Job, plain
+from dmt.runs.folder import Folder, Job, plain, warnings_of
 from dmt.tasks import opening
 from dmt.training import evidence_files
 from dmt.training.journal import Journal
+from dmt.types import NetName
 
 FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of own images: the folder says them
 
 
 def configuration_of(folder: Folder) -> Config:
     """The configuration a run was made with."""
-    manifest = folder.manifest()
-    return configuration.override(presets.get(manifest["data"]).config, manifest["config"])
+    return _configuration(folder.manifest())
+
+
+def _configuration(manifest: dict[str, Any]) -> Config:
+    defaults = presets.get(manifest["data"]).config
+    return configuration.override(defaults, configuration.recorded(defaults, manifest["config"]))
 
 
 @dataclass(frozen=True)
 class StageResult:
-    """A stage and what its journal says; ``outcome`` is None until it is finished.
+    """One line of a stage, and what its journal says; ``outcome`` is None until it is finished.
 
     Attributes:
-        name, round: as in the plan.
+        name, round: as in the plan. Lines that are trained together share both.
+        line: A or B.
         place: its folder's name.
         labels: the journal's line about pseudo labels, if the stage has any.
         outcome: scores, audit and cost.
@@ -42,6 +48,7 @@ class StageResult:
     """
 
     name: str
+    line: str
     round: int
     place: str
     labels: dict[str, Any] | None
@@ -50,9 +57,13 @@ class StageResult:
     outline: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
-    def line(self) -> str:
-        """A or B."""
-        return self.name[0]
+    def title(self) -> str:
+        """For people: the line and its round, "A3"."""
+        return f"{self.line}{self.round}"
+
+    def net(self, copy: str) -> NetName:
+        """The whole name of one of its nets."""
+        return NetName(self.name, self.line, copy)
 
     def score(self, split: str, copy: str) -> float | None:
         """Accuracy of images, mean IoU of pixels; None for what was not measured."""
@@ -61,7 +72,7 @@ class StageResult:
 
     def evidence(self, split: str, copy: str) -> Evidence | None:
         """What a net said of every image; None where it was not kept."""
-        return evidence_files.read(self.path, split, copy)
+        return evidence_files.read(self.path, split, self.line, copy)
 
     def journal(self, kind: str) -> list[dict[str, Any]]:
         """Lines of one kind, in order, as they were when first asked for."""
@@ -102,6 +113,7 @@ class JobResult:
         keep: which round's nets are used: the "last", or the "best" by validation.
         classes: their names.
         shares: whether each first net of a pair sees some of the labels only.
+        warnings: errors in the images that make every score doubtful; the user trained in spite of them.
     """
 
     data: str
@@ -114,6 +126,7 @@ class JobResult:
     keep: str = "last"
     classes: tuple[str, ...] = ()
     shares: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -150,7 +163,7 @@ class JobResult:
     @property
     def lines(self) -> tuple[str, ...]:
         """Its lines of nets, ("A",) or ("A", "B")."""
-        return tuple(name[0] for name in self.results)
+        return tuple(stage.line for stage in self.stages if stage.name in self.results)
 
     def test_score(self, copy: str, lines: Sequence[str] = ("A", "B")) -> float:
         """Test score of the kept stage; of two lines, their mean. ``copy``: raw, ema, or shipped.
@@ -178,32 +191,54 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     if preset is not None and preset.start != "random" and "random" in starts.values():
         changes = (*changes, "start=random")  # the paper's rows start from published parameters
     origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
-    stages = tuple(_stage(folder, outline) for outline in job.stages)
+    stages = tuple(each for outline in job.stages for each in _stage(folder, outline))
     result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
     shares = manifest["config"].get("share") is not None
-    return replace(result, keep=job.keep, classes=_classes(manifest), shares=shares)
+    warnings = warnings_of(manifest) or ()
+    return replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
 
 
-def _stage(folder: Folder, outline: dict[str, Any]) -> StageResult:
+def _stage(folder: Folder, outline: dict[str, Any]) -> list[StageResult]:
+    """A stage, line by line."""
     path = folder.stage(outline["place"])
-    lines = list(Journal(path / run_files.JOURNAL).read())
-    labels = next((line for line in lines if line["kind"] == "labels"), None)
-    outcome = next((line for line in lines if line["kind"] == "round"), None)
-    return StageResult(outline["name"], outline["round"], outline["place"], labels, outcome, path, outline)
+    written = list(Journal(path / run_files.JOURNAL).read())
+    labels = next((line for line in written if line["kind"] == "labels"), None)
+    outcome = next((line for line in written if line["kind"] == "round"), None)
+    name, number, place = outline["name"], outline["round"], outline["place"]
+    return [
+        StageResult(name, line, number, place, labels, _of_line(outcome, line), path, outline)
+        for line in lines_of(outline)
+    ]
+
+
+def lines_of(outline: dict[str, Any]) -> list[str]:
+    """Which lines a stage trains. Release 0.1 trained one, and called its stages by it."""
+    found: list[str] = outline.get("lines") or [outline["name"][:1]]
+    return found
+
+
+def _of_line(outcome: dict[str, Any] | None, line: str) -> dict[str, Any] | None:
+    """What a stage's outcome says of one line; scores of release 0.1 do not name lines."""
+    if outcome is None:
+        return None
+    scores = {split: each.get(line, {}) if "raw" not in each else each for split, each in outcome["scores"].items()}
+    return outcome | {"scores": scores}
 
 
 def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
     """Options that differ from those of the preset, or all of them if it is not known here."""
     known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
     told = FROM_FOLDER if data in presets.OWN else frozenset()
-    changed = {key: value for key, value in options.items() if key not in known or known[key] != value}
+    changed = {
+        key: value for key, value in configuration.renamed(options).items() if key not in known or known[key] != value
+    }
     return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
 
 
 def _classes(manifest: dict[str, Any]) -> tuple[str, ...]:
     """Their names, if the data and its options are known here."""
     try:
-        options = configuration.override(presets.get(manifest["data"]).config, manifest["config"]).data
+        options = _configuration(manifest).data
     except ConfigError:
         return ()
     return opening.classes(options)

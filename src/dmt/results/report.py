@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt import presets
-from dmt.methods.catalogue import METHODS
+from dmt.methods import catalogue
 from dmt.results import guard, guard_summary, reading, tables
 from dmt.results.reading import JobResult, StageResult, headline, preference
 from dmt.runs.folder import Folder
@@ -37,20 +37,30 @@ class Report:
         if not self.jobs:
             return "no method has started yet"
         longer = [jobs for jobs in self._groups() if any(stage.round for job in jobs for stage in job.stages)]
-        titles = [f"{METHODS[jobs[0].method].title} on {self._name(jobs[0])}" for jobs in longer]
-        return "\n".join([self.summary(), *map(_rounds, titles, longer), *self.verdicts(), *self.warnings()])
+        titles = [f"{catalogue.get(jobs[0].method).title} on {self._name(jobs[0])}" for jobs in longer]
+        return "\n".join(
+            [self.summary(), *map(_rounds, titles, longer), *self.verdicts(), *self.errors(), *self.warnings()]
+        )
 
     def verdicts(self) -> list[str]:
         """A sentence on each method that learns from pseudo labels: is it better than its Baseline?"""
-        groups = [jobs for jobs in self._groups() if jobs[0].method not in guard.WITHOUT]
+        groups = [jobs for jobs in self._groups() if catalogue.get(jobs[0].method).compared]
         several = len({self._name(jobs[0]) for jobs in groups}) > 1
         names = [f"{self._name(jobs[0])}: " if several else "" for jobs in groups]
         return [name + self._verdict(jobs) for name, jobs in zip(names, groups, strict=True)]
 
     def _verdict(self, jobs: Sequence[JobResult]) -> str:
         kin, bases = self._like(jobs[0]), self._bases(jobs)
-        first = bases and any(job.finished for job in jobs) and all(job.method != "baseline" for job in kin)
+        first = (
+            bases and any(job.finished for job in jobs) and not any(catalogue.get(job.method).baseline for job in kin)
+        )
         return guard.verdict(jobs, bases) + ("; Baseline is round 0 of the same run" if first else "")
+
+    def errors(self) -> list[str]:
+        """What is wrong with the images, if somebody trained on them anyway: once for all jobs on the same ones."""
+        several = len({self._name(job) for job in self.jobs}) > 1
+        found = [(f"{self._name(job)}: " if several else "", each) for job in self.jobs for each in job.warnings]
+        return [f"warning: {name}the scores may mean nothing: {each}" for name, each in dict.fromkeys(found)]
 
     def warnings(self) -> list[str]:
         """What the guard found, one line each; what methods or rounds have in common is said once."""
@@ -74,7 +84,7 @@ class Report:
             scores = [tables.spread([job.test_score("raw", line) for job in complete]) for line in lines]
             scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
             gain = _gain(complete, self._bases(complete))
-            table.add_row(self._name(jobs[0]), METHODS[method].title, seeds, *scores, gain, _published(jobs[0]))
+            table.add_row(self._name(jobs[0]), catalogue.get(method).title, seeds, *scores, gain, _published(jobs[0]))
         how = ", for a pair mean over mean" if pairs else ""
         note = (
             f"shipped: of the {self._kept()} nets, the one that the validation images prefer; gain: over Baseline with "
@@ -97,7 +107,9 @@ class Report:
             methods: dict[str, list[JobResult]] = {}
             for job in kin:
                 methods.setdefault(job.method, []).append(job)
-            groups += [jobs for _, jobs in sorted(methods.items(), key=lambda each: each[0] != "baseline")]
+            groups += [
+                jobs for _, jobs in sorted(methods.items(), key=lambda each: not catalogue.get(each[0]).baseline)
+            ]
         return groups
 
     def _kin(self) -> dict[tuple[object, ...], list[JobResult]]:
@@ -136,7 +148,7 @@ def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
     """Over the Baseline of the same seed: shipped net over shipped net or, with pairs, line by line in the mean."""
     before = {job.seed: job for job in base if job.finished}
     pairs = [(job, before[job.seed]) for job in jobs if job.seed in before]
-    if not pairs or jobs[0].method == "baseline":
+    if not pairs or catalogue.get(jobs[0].method).baseline:
         return "–"
     gains = [guard.difference(*pair) for pair in pairs]
     interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; of several seeds their spread is told
@@ -149,9 +161,9 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
     title = f"{title}, by stage (mean over seeds)"
     table = tables.table(title, "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted",
                    "weight right", "weight wrong")  # fmt: skip
-    names = list(dict.fromkeys(stage.name for job in jobs for stage in job.stages))
+    names = list(dict.fromkeys(stage.title for job in jobs for stage in job.stages))
     for name in names:
-        stages = [stage for job in jobs for stage in job.stages if stage.name == name and stage.outcome is not None]
+        stages = [stage for job in jobs for stage in job.stages if stage.title == name and stage.outcome is not None]
 
         def mean(of: Callable[[StageResult], float | None], form: str, stages: list[StageResult] = stages) -> str:
             values = [value for value in map(of, stages) if value is not None]

@@ -9,8 +9,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from dmt import files, run_files
-from dmt.errors import RunError
+from dmt import config as configuration
+from dmt import files, outputs, presets, run_files
+from dmt.config import Config
+from dmt.errors import ConfigError, RunError
 from dmt.run_files import MANIFEST
 from dmt.runs import starting
 from dmt.tasks.base import Task
@@ -23,6 +25,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def warnings_of(manifest: dict[str, Any]) -> tuple[str, ...] | None:
+    """See `Folder.warnings`."""
+    found = manifest.get("warnings")
+    return tuple(map(str, found)) if isinstance(found, list) else None
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,23 @@ class Job:
     stages: list[dict[str, Any]]
     results: list[str]
     keep: str = "last"
+
+
+def require_same_options(made: str, defaults: Config, known: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse other options than those something was made with; one that was added since had its default.
+
+    Args:
+        made: who was, and how: "runs/a was made".
+        known: as written down then.
+        wanted: as JSON would give them back.
+    """
+    try:
+        was = plain(configuration.recorded(defaults, known))
+    except ConfigError as error:
+        raise RunError(f"{error}, or give another --out") from error
+    for key, value in wanted.items():
+        if was[key] != value:
+            raise RunError(f"{made} with {key}={was[key]}, not {key}={value}; give another --out")
 
 
 class Folder:
@@ -62,7 +87,8 @@ class Folder:
         """Within, this process alone may write here, and only for one data set and configuration.
 
         Args:
-            head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``.
+            head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``;
+                and ``warnings``, errors in a user's images that it is trained in spite of.
 
         Yields:
             The manifest: of a run that was there before, its own, with the threads it began with.
@@ -76,6 +102,8 @@ class Folder:
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
                 self._sweep()
+                if "warnings" in head and self.warnings() is None:  # made before images were checked
+                    files.write_json(self.path / MANIFEST, self.manifest() | {"warnings": list(head["warnings"])})
             else:
                 files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})
             yield self.manifest()
@@ -97,6 +125,7 @@ class Folder:
 
     def require_ours(self) -> None:
         """Refuse a place that is no run and not empty, before anything is written there."""
+        outputs.require_outside_runs(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; give another --out")
         if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
@@ -114,10 +143,9 @@ class Folder:
         known, head = self.manifest(), plain(head)
         if known["data"] != head["data"]:
             raise RunError(f"{self.path} was made for '{known['data']}', not '{head['data']}'; give another --out")
-        for key, value in head["config"].items():
-            if known["config"].get(key) != value:
-                was = known["config"].get(key)
-                raise RunError(f"{self.path} was made with {key}={was}, not {key}={value}; give another --out")
+        require_same_options(
+            f"{self.path} was made", presets.get(known["data"]).config, known["config"], head["config"]
+        )
         for line, start in head["starts"].items():
             was = known.get("starts", starting.RANDOM)[line]
             if was["digest"] != start["digest"]:
@@ -144,14 +172,35 @@ class Folder:
         known: dict[str, dict[str, str]] = self.manifest().get("starts", starting.RANDOM)
         return known
 
+    def warnings(self) -> tuple[str, ...] | None:
+        """Errors in a user's images that the run was trained in spite of; None if they were never looked for."""
+        return warnings_of(self.manifest())
+
     def jobs(self) -> list[Job]:
         return [Job(**job) for job in self.manifest()["jobs"]]
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
         """Remember jobs, new ones after those that were there; a run may grow by methods and seeds."""
         known = {(job.method, job.seed): job for job in self.jobs()}
+        for job in jobs:
+            self._require_same_stages(known.get((job.method, job.seed), job), job)
         known |= {(job.method, job.seed): job for job in jobs}
         files.write_json(self.path / MANIFEST, self.manifest() | {"jobs": [asdict(job) for job in known.values()]})
+
+    def _require_same_stages(self, known: Job, job: Job) -> None:
+        """Refuse to train beside what another release trained from the same options: two ways would be mixed."""
+        before, now = ({stage["name"]: stage.get("identity") for stage in each.stages} for each in (known, job))
+        changed = [name for name in before | now if before.get(name) != now.get(name)]
+        if changed:
+            raise RunError(
+                f"{self.path} holds {changed[0]} of {job.method} as {self.maker()} trained it, and this release trains "
+                f"it in another way; resume it with that release, or give another --out"
+            )
+
+    def maker(self) -> str:
+        """The release that made the run."""
+        first = next(Journal(self.path / run_files.SESSIONS).read(), {})
+        return f"dmt {first['dmt']}" if "dmt" in first else "another release of dmt"
 
     def log_session(self, environment: dict[str, Any]) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

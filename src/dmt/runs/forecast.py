@@ -7,21 +7,21 @@ import torch
 from rich.table import Table
 
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
+from dmt.core.schedule import Descent, Schedule
 from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.models.build import NetSpec
 from dmt.objectives.truth import Supervised
 from dmt.runs import progress
-from dmt.training.trainer import Trainer
-from dmt.types import Batch, Sizes
+from dmt.training.trainer import Trainer, Training
+from dmt.types import Batch, BatchShape, Sizes
 
 
 class _MadeUp:
     """The same random images in every step."""
 
     def __init__(self, size: int, spec: NetSpec, device: torch.device) -> None:
-        self.size = size
+        self.shape = BatchShape(size, 0, spec.shape[1], spec.shape[2])
         sites = spec.shape[1:] if spec.pixels else ()
         truth = torch.zeros(size, *sites, dtype=torch.int64, device=device)
         self._batch = Batch(torch.rand(size, *spec.shape, device=device), truth)
@@ -39,16 +39,15 @@ def passes_per_second(spec: NetSpec, batch: int, execution: Execution, patience:
     On a CPU a smaller batch than the real one is timed, since there the rate hardly depends on it.
     """
     size = batch if execution.on_cuda else min(batch, 2 if spec.pixels else 64)
-    schedule = Schedule(epochs=1, rate=1e-6, rate_ramp="constant", labeled=size)
-    batches = _MadeUp(size, spec, execution.device)
     with execution.active():
-        return _timed(spec, size, schedule, batches, execution, patience)
+        return _timed(spec, size, execution, patience)
 
 
-def _timed(
-    spec: NetSpec, size: int, schedule: Schedule, batches: _MadeUp, execution: Execution, patience: float
-) -> float:
-    trainer = Trainer([build.build(spec, seed=0)], Supervised(), schedule, batches, 10**6, seed=0, execution=execution)
+def _timed(spec: NetSpec, size: int, execution: Execution, patience: float) -> float:
+    schedule = Schedule(epochs=1, descent=Descent(1e-6), rate_ramp="constant", labeled=size)
+    training = Training(Supervised(), schedule, steps=10**6, seed=0)
+    batches = _MadeUp(size, spec, execution.device)
+    trainer = Trainer({"A": build.build(spec, seed=0)}, training, batches, execution)
     trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
     steps, began = 0, _now(execution.device)
     while steps < 1 or _now(execution.device) - began < patience:
@@ -75,7 +74,7 @@ def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: fl
     total_steps, total_seconds = 0, 0.0
     for stage in stages:
         steps, schedule, labels = stage.steps(sizes), stage.schedule, stage.labels
-        work = steps * schedule.batch * stage.objective.passes + (forward * sizes.unlabeled if labels else 0.0)
+        work = steps * stage.cost().passes + (forward * sizes.unlabeled if labels else 0.0)
         seconds = 0.0 if rate is None else work / rate
         total_steps, total_seconds = total_steps + steps, total_seconds + seconds
         rows.add_row(
@@ -85,7 +84,7 @@ def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: fl
             "–" if labels is None else f"{labels.fraction:g}",
             getattr(stage.objective, "weighting", "–"),
             f"{schedule.epochs:,}",
-            f"{schedule.pseudo} + {schedule.labeled}" if schedule.pseudo else f"{schedule.labeled}",
+            f"{schedule.unlabeled} + {schedule.labeled}" if schedule.unlabeled else f"{schedule.labeled}",
             f"{steps:,}",
             "–" if rate is None else progress.duration(seconds),
         )

@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dmt import options
 from dmt.config import Config
 from dmt.core import streams
 from dmt.data.audits import Audit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
+from dmt.types import TRAIN
 
 FORMAT = 3
 """Part of every identity: raise it when the same options would train differently."""
+
+
+VIEWS = {"augment": TRAIN, "augment_weak": "weak", "augment_strong": "strong"}
+"""Options of the data that make one kind of view."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Work:
     @property
     def cost(self) -> float:
         """Work of one step, for forecasts: training passes over images."""
-        return self.stage.schedule.batch * self.stage.objective.passes
+        return self.stage.cost().passes
 
     @property
     def stream_seed(self) -> int:
@@ -46,6 +52,7 @@ class Work:
         stage = self.stage
         return {
             "name": stage.name,
+            "lines": list(stage.lines),
             "round": stage.round,
             "place": self.place,
             "identity": self.identity,
@@ -73,14 +80,14 @@ def identify(
         everything = stage.truth == "everything"
         content = {
             "format": FORMAT,
-            "stage": dataclasses.asdict(stage) | {"objective": _options(stage)},
+            "stage": options.content(stage) | {"objective": _options(stage)},
             "parents": [identities[name] for name in stage.parents],
             "labeled": (audit.everything if everything else task.labeled).fingerprint,
-            "unlabeled": task.unlabeled.fingerprint if stage.objective.unlabeled else None,
-            "data": dataclasses.asdict(config.data),
+            "unlabeled": task.unlabeled.fingerprint if stage.objective.views else None,
+            "data": _data(config, stage),
             "classes": task.classes,
-            "net": dataclasses.asdict(task.net_spec(config.net_of(stage.line))),
-            "start": starts[stage.line] if stage.start is None else None,
+            "nets": {line: options.content(task.net_spec(config.net_of(line))) for line in stage.lines},
+            "starts": {line: starts[line] for line in stage.lines} if stage.start is None else None,
             "seed": seed,
         }
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -89,5 +96,12 @@ def identify(
     return works
 
 
+def _data(config: Config, stage: Stage) -> dict[str, Any]:
+    """The options of the data; how views are made counts only for a stage that sees them."""
+    views = {view.rstrip("0123456789") for view in (*stage.objective.views, stage.objective.labeled_view)}
+    told = options.content(config.data)
+    return {key: value for key, value in told.items() if key not in VIEWS or VIEWS[key] in views}
+
+
 def _options(stage: Stage) -> dict[str, Any]:
-    return {"kind": type(stage.objective).__name__} | dataclasses.asdict(stage.objective)  # type: ignore[call-overload,no-any-return]
+    return {"kind": type(stage.objective).__name__} | options.content(stage.objective)

@@ -3,11 +3,11 @@
 import torch
 
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
 from dmt.errors import ConfigError
 from dmt.models import build, starts
 from dmt.models.starts import Start
 from dmt.tasks.base import Task
+from dmt.types import BatchPlan
 
 
 def compiles(execution: Execution) -> None:
@@ -23,8 +23,7 @@ def compiles(execution: Execution) -> None:
 
 def fits(task: Task, name: str) -> None:
     """Push two images through augmentation and net, so that a misfit is told before anything is written."""
-    schedule = Schedule(epochs=1, rate=1.0, rate_ramp="constant", labeled=2)
-    batches = task.batches(task.labeled, None, schedule, 0, Execution(torch.device("cpu")))
+    batches = task.batches(task.labeled, None, BatchPlan(labeled=2), Execution(torch.device("cpu")))
     batch = batches.make(batches.draw(0))
     images, expected = batch.images, (2, len(task.classes), *batch.truth.shape[1:])
     net = build.build(task.net_spec(name), seed=0).eval()

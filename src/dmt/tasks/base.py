@@ -9,10 +9,9 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.core.metrics import Confusion
-from dmt.core.schedule import Schedule
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.models.build import NetSpec
-from dmt.types import Batch, Sizes, Target
+from dmt.types import Batch, BatchPlan, BatchShape, Sizes, Target
 
 
 class Batches(Protocol):
@@ -21,7 +20,7 @@ class Batches(Protocol):
     Drawing is small work for the host; making is static tensor code that can be compiled and recorded.
     """
 
-    size: int  # images in a batch, labeled and not
+    shape: BatchShape  # of every batch
 
     def draw(self, step: int) -> Any:
         """What the step takes: a tree of tensors on the device."""
@@ -64,14 +63,9 @@ class Task(ABC):
 
     @abstractmethod
     def batches(
-        self,
-        labeled: LabeledSet[Any],
-        pseudo: PseudoLabels[Any] | None,
-        schedule: Schedule,
-        seed: int,
-        execution: Execution,
+        self, labeled: LabeledSet[Any], pseudo: PseudoLabels[Any] | None, plan: BatchPlan, execution: Execution
     ) -> Batches:
-        """Training batches of labeled images and, if the schedule asks for them, of unlabeled ones.
+        """Training batches of labeled images and, if the plan asks for them, of unlabeled ones.
 
         Args:
             pseudo: stored labels of the unlabeled images, or None: then those come without.

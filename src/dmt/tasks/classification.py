@@ -1,7 +1,7 @@
 """Images that get one label each."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.images import augment, batches, splits
@@ -20,7 +19,7 @@ from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
-from dmt.types import IMAGENET, Normalization, Target
+from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 VIEWED = 500
 """Images per forward outside of training, at most."""
@@ -38,7 +37,7 @@ class Classification(Task):
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
     normalization: Normalization
-    augment: augment.Augment
+    policies: Mapping[str, augment.Augment]  # of every kind of view
     labeled: LabeledSet[Tensor]
     unlabeled: UnlabeledSet[Tensor]
     validation: LabeledSet[Tensor]
@@ -51,17 +50,15 @@ class Classification(Task):
         self,
         labeled: LabeledSet[Tensor],
         pseudo: PseudoLabels[Tensor] | None,
-        schedule: Schedule,
-        seed: int,
+        plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
         taught = None
         if pseudo is not None:
             positions = pseudo.selected.nonzero().squeeze(1)
             taught = positions, Target(pseudo.labels[positions], pseudo.confidence[positions])
-        taken = (self.unlabeled.images, taught) if schedule.pseudo else None
-        sizes = (schedule.labeled, schedule.pseudo)
-        return batches.ImageBatches(labeled, sizes, self.augment, seed, execution, taken)
+        unlabeled = batches.Unlabeled(self.unlabeled.images, taught) if plan.views else None
+        return batches.ImageBatches(labeled, plan, self.policies, execution, unlabeled)
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
         count = images_per_forward(tuple(images.images.shape[2:]), device)
@@ -109,7 +106,7 @@ def split_photos(
         classes=options.classes,
         shape=(3, options.size, options.size),
         normalization=IMAGENET,
-        augment=augment.POLICIES[options.augment],
+        policies=options.policies,
         labeled=labeled,
         unlabeled=parts.unlabeled,
         validation=validation,
@@ -139,7 +136,7 @@ def split_up(
         classes=data.classes,
         shape=data.shape,
         normalization=data.normalization,
-        augment=augment.POLICIES[options.augment],
+        policies=options.policies,
         labeled=train.take(parts.labeled),
         unlabeled=hidden.without_truth(),
         validation=train.take(parts.validation),

@@ -9,7 +9,6 @@ import torch
 
 from dmt.core import codes, streams
 from dmt.core.execution import Execution
-from dmt.core.schedule import Schedule
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoMaskOptions
 from dmt.data.pixels import published, size_groups
@@ -24,7 +23,7 @@ from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View
-from dmt.types import IMAGENET, Normalization, Target
+from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 LOGITS = 84_000_000
 """The most that a batch outside of training has."""
@@ -57,16 +56,14 @@ class Segmentation(Task):
         self,
         labeled: LabeledSet[Ragged],
         pseudo: PseudoLabels[Ragged] | None,
-        schedule: Schedule,
-        seed: int,
+        plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
         unlabeled = None
-        if schedule.pseudo:
+        if plan.views:
             planes = (None, None) if pseudo is None else (pseudo.labels, pseudo.confidence)
             unlabeled = Unlabeled(self.unlabeled.images, *planes)
-        sizes = (schedule.labeled, schedule.pseudo)
-        return PixelBatches(labeled, sizes, self.window, seed, execution, unlabeled)
+        return PixelBatches(labeled, plan, self.window, execution, unlabeled)
 
     def images_to_label(self) -> float:
         """Whole images, where training sees windows."""

@@ -13,11 +13,15 @@ from dmt.models import build
 from dmt.models.build import NetSpec
 from dmt.training.trainer import Trainer
 
+OPTIMIZER, MEMORY = "optimizer.safetensors", "memory.safetensors"
+BEFORE_LINES = {"raw": "net.safetensors", "ema": "ema.safetensors"}
+"""What nets were called by release 0.1, which knew one net a stage."""
+
 
 class Checkpoint:
-    """Parameters, slow copy and optimizer of one stage, in separate safetensors files.
+    """Nets by line and copy, parts, memory and optimizers of one stage, in safetensors files.
 
-    A finished stage keeps no optimizer: nothing goes on from its momentum.
+    A finished stage keeps no optimizer and no memory: nothing continues from them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,10 +41,12 @@ class Checkpoint:
         """Write a new folder, then point to it, then drop the one before."""
         done = trainer.step >= trainer.steps
         place = self.folder / f"step-{trainer.step:07d}{'' if done else '-unfinished'}"
-        for kind, number, net in _nets(trainer):
-            files.write_tensors(place / _name(kind, number), net.state_dict())
+        for name, module in _modules(trainer):
+            files.write_tensors(place / name, module.state_dict())
         if not done:
-            files.write_tensors(place / "optimizer.safetensors", trainer.momentum())
+            files.write_tensors(place / OPTIMIZER, trainer.optimizers.state())
+            if trainer.memory:
+                files.write_tensors(place / MEMORY, trainer.memory)
         state = {"done": done, "step": trainer.step, "steps": trainer.steps, "device": trainer.device.type}
         files.write_json(self.folder / run_files.STATE, state | {"checkpoint": place.name} | extra)
         for old in self.folder.glob("step-*"):
@@ -48,24 +54,27 @@ class Checkpoint:
                 shutil.rmtree(old)
 
     def restore(self, trainer: Trainer) -> dict[str, Any] | None:
-        """Bring a trainer to where the stage stopped; returns the state, or None if there is nothing to go on from."""
+        """Bring a trainer to where the stage stopped; returns the state, or None if there is nothing to resume."""
         state = self.state()
         if state is None:
             return None
         place = self.folder / state["checkpoint"]
-        for kind, number, net in _nets(trainer):
-            _load(net, place / _name(kind, number))
+        for name, module in _modules(trainer):
+            _load(module, place / name)
         if not state["done"]:
-            trainer.set_momentum(files.read_tensors(place / "optimizer.safetensors"))
+            _restore_rest(trainer, place)
         trainer.step = state["step"]
         return state
 
-    def load_net(self, net: nn.Module, copy: str, number: int = 0) -> None:
-        """Fill a net with the parameters of a finished stage: its raw ones or the slow copy's."""
+    def load_net(self, net: nn.Module, line: str, copy: str) -> None:
+        """Fill a net with the parameters of a finished stage: one line's raw ones or its slow copy's."""
         state = self.state()
         if state is None or not state["done"]:
             raise RunError(f"stage {self.folder.name} is not finished; repeat the fit command to finish it")
-        path = self.folder / state["checkpoint"] / _name("net" if copy == "raw" else "ema", number)
+        place = self.folder / state["checkpoint"]
+        path = place / net_file(line, copy)
+        if not path.exists() and (place / BEFORE_LINES[copy]).exists():
+            path = place / BEFORE_LINES[copy]
         if not path.exists():
             raise RunError(
                 f"{self.folder.name} has no parameters here (a lean pack leaves some out); unpack a full one"
@@ -73,23 +82,39 @@ class Checkpoint:
         _load(net, path)
 
 
-def finished_net(folder: Path, spec: NetSpec, copy: str) -> nn.Module:
-    """The net of a finished stage, raw or ema, in eval mode on the host."""
+def net_file(line: str, copy: str) -> str:
+    """The file of a net within its stage's checkpoint."""
+    return f"{line}-{copy}.safetensors"
+
+
+def finished_net(folder: Path, spec: NetSpec, line: str, copy: str) -> nn.Module:
+    """A net of a finished stage, raw or ema, in eval mode on the host."""
     net = build.build(spec, seed=0)
-    Checkpoint(folder).load_net(net, copy)
+    Checkpoint(folder).load_net(net, line, copy)
     return net.eval()
 
 
-def _nets(trainer: Trainer) -> Iterator[tuple[str, int, nn.Module]]:
-    """Every net and every slow copy, with its kind and number."""
-    for number, net in enumerate(trainer.nets):
-        yield "net", number, net
-    for number, slow in enumerate(trainer.slow):
-        yield "ema", number, slow.net
+def _modules(trainer: Trainer) -> Iterator[tuple[str, nn.Module]]:
+    """Every net, slow copy and part, with the name of its file."""
+    for line, net in trainer.nets.items():
+        yield net_file(line, "raw"), net
+    for line, slow in trainer.slow.items():
+        yield net_file(line, "ema"), slow.net
+    for name, part in trainer.parts.items():
+        yield f"part-{name}.safetensors", part
 
 
-def _name(kind: str, number: int) -> str:
-    return f"{kind}.safetensors" if number == 0 else f"{kind}-{number + 1}.safetensors"
+def _restore_rest(trainer: Trainer, place: Path) -> None:
+    """What optimizers and objective remember."""
+    damaged = RunError(f"{place} does not hold what this stage remembers; delete its stage folder to train it again")
+    try:
+        trainer.optimizers.load(files.read_tensors(place / OPTIMIZER))
+        if trainer.memory:
+            saved = files.read_tensors(place / MEMORY)
+            for name, tensor in trainer.memory.items():
+                tensor.copy_(saved[name])
+    except (KeyError, RuntimeError) as error:
+        raise damaged from error
 
 
 def _load(net: nn.Module, path: Path) -> None:

@@ -10,21 +10,24 @@ from dmt import files
 from dmt.core.evidence import Evidence
 
 
-def write(place: Path, split: str, copy: str, evidence: Evidence) -> None:
+def write(place: Path, split: str, line: str, copy: str, evidence: Evidence) -> None:
     """``place`` is the stage's folder."""
     content = io.BytesIO()
     np.savez_compressed(content, **evidence.arrays())  # type: ignore[arg-type]
-    files.write(_path(place, split, copy), content.getvalue())
+    files.write(place / _name(split, line, copy), content.getvalue())
 
 
-def read(place: Path, split: str, copy: str) -> Evidence | None:
+def read(place: Path, split: str, line: str, copy: str) -> Evidence | None:
     """None where there is none: of a stage that is not finished, or was made before evidence was kept."""
-    try:
-        with np.load(_path(place, split, copy), allow_pickle=False) as arrays:
-            return Evidence.of(arrays)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        return None
+    # release 0.1 knew one net a stage, and left the line out
+    for path in (place / _name(split, line, copy), place / f"evidence-{split}-{copy}.npz"):
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return Evidence.of(arrays)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            continue
+    return None
 
 
-def _path(place: Path, split: str, copy: str) -> Path:
-    return place / f"evidence-{split}-{copy}.npz"
+def _name(split: str, line: str, copy: str) -> str:
+    return f"evidence-{split}-{line}-{copy}.npz"

@@ -81,7 +81,7 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
         inputs = trainer.draw()
         watch.waiting += time.perf_counter() - asked
         numbers = trainer.advance(inputs)
-        ledger.add(trainer.parts, numbers)
+        ledger.add(trainer.logged, numbers)
         watch.images += trainer.schedule.batch
         if trainer.step % interval == 0 or trainer.step == trainer.steps:
             means = ledger.means()

@@ -1,7 +1,8 @@
-"""One trainer for every method: nets, slow copies, optimizer and progress of one stage."""
+"""One trainer for every method: nets, slow copies, parts, memory, optimizers and progress of one stage."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -12,8 +13,9 @@ from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.errors import DivergenceError
-from dmt.objectives.base import Objective, Progress
+from dmt.objectives.base import Cast, Objective, Part, Progress
 from dmt.tasks.base import Batches
+from dmt.training.optimizers import Optimizers
 from dmt.training.recording import Recorded
 
 
@@ -25,18 +27,32 @@ class Student:
         self._execution = execution
         self._forward: Callable[[Tensor], Tensor] = execution.compiled(net)
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        if update_statistics:
+            return self._logits(images)
+        with batchnorm.statistics_untouched(self._net):
+            return self._logits(images)
+
+    @torch.no_grad()
+    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
+        return self(images, update_statistics=update_statistics)
+
+    def _logits(self, images: Tensor) -> Tensor:
         images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
             logits = self._forward(images)
         return logits.float()
 
+
+class SlowTeacher:
+    """A slow copy as an objective sees it: in eval mode, without gradient."""
+
+    def __init__(self, copy: SlowCopy, execution: Execution) -> None:
+        self._look = Student(copy.net, execution)
+
     @torch.no_grad()
-    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
-        if update_statistics:
-            return self(images)
-        with batchnorm.statistics_untouched(self._net):
-            return self(images)
+    def __call__(self, images: Tensor) -> Tensor:
+        return self._look(images)
 
 
 class Inputs(NamedTuple):
@@ -48,47 +64,61 @@ class Inputs(NamedTuple):
     stride: Tensor | None  # 0-d, how far the slow copies move
 
 
+@dataclass(frozen=True)
+class Training:
+    """What is trained, how and for how long.
+
+    Attributes:
+        seed: of everything random in the stage.
+        parts: modules to train beside the nets, by name.
+        memory: what the first step finds in the cast's memory.
+    """
+
+    objective: Objective
+    schedule: Schedule
+    steps: int
+    seed: int
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
+
+
 class Trainer:
     """Fits nets to an objective, step by step. Knows no method, no file and no data set.
 
     Attributes:
-        nets: the nets in training, on the device.
-        slow: their slow copies; empty if the schedule wants none.
+        nets: the nets in training by line, on the device.
+        slow: their slow copies by line; empty if the schedule wants none.
+        parts: modules trained beside them, by name.
+        memory: what the last step left for the next, by name.
         step: steps done so far; ``steps`` when finished.
-        parts: names of the numbers that `advance` returns.
+        logged: names of the numbers that `advance` returns.
     """
 
     def __init__(
-        self,
-        nets: Sequence[nn.Module],
-        objective: Objective,
-        schedule: Schedule,
-        batches: Batches,
-        steps: int,
-        seed: int,
-        execution: Execution,
+        self, nets: Mapping[str, nn.Module], training: Training, batches: Batches, execution: Execution
     ) -> None:
-        self.nets = [net.to(execution.device, memory_format=execution.layout).train() for net in nets]  # type: ignore[call-overload]
-        self.slow = [] if schedule.ema is None else [SlowCopy(net, schedule.ema) for net in self.nets]
+        objective, schedule = training.objective, training.schedule
+        if len(nets) != objective.lines:
+            raise ValueError(f"{type(objective).__name__} trains {objective.lines} nets, not {len(nets)}")
+        if objective.slow and schedule.ema is None:
+            raise ValueError(f"{type(objective).__name__} asks slow copies, but the schedule keeps none")
+        execution = execution.plain() if objective.input_gradient else execution
+        device, layout = execution.device, execution.layout
+        self.nets = {line: net.to(device, memory_format=layout).train() for line, net in nets.items()}  # type: ignore[call-overload]
+        self.slow = {} if schedule.ema is None else {k: SlowCopy(net, schedule.ema) for k, net in self.nets.items()}
+        self.parts: dict[str, nn.Module] = {name: part.module.to(device) for name, part in training.parts.items()}
+        self.memory = {name: tensor.to(device, copy=True) for name, tensor in training.memory.items()}
         self.objective, self.schedule, self.execution = objective, schedule, execution
-        self.step, self.steps, self._seed = 0, steps, seed
-        self.parts: tuple[str, ...] = ()
+        self.step, self.steps, self._seed = 0, training.steps, training.seed
+        self.logged: tuple[str, ...] = ()
         self._batches = batches
-        self._students = [Student(net, execution) for net in self.nets]
-        self._named = {
-            f"{number}.{name}": parameter
-            for number, net in enumerate(self.nets)
-            for name, parameter in net.named_parameters()
-        }
-        self.optimizer = torch.optim.SGD(
-            list(self._named.values()),
-            lr=torch.tensor(schedule.rate, device=execution.device),
-            momentum=schedule.momentum,
-            weight_decay=schedule.weight_decay,
-            fused=True,
+        self._cast = Cast(
+            nets=tuple(Student(net, execution) for net in self.nets.values()),
+            slow=tuple(SlowTeacher(each, execution) for each in self.slow.values()) if objective.slow else (),
+            parts=self.parts,
+            memory=self.memory,
         )
-        # a first step from zero momentum equals one without; and a recorded step needs the buffers to be there
-        self.set_momentum({name: torch.zeros_like(parameter) for name, parameter in self._named.items()})
+        self.optimizers = Optimizers(self.nets, training.parts, schedule.descent)
         self._run: Callable[[Inputs], Tensor] | None = None
 
     @property
@@ -98,15 +128,16 @@ class Trainer:
     def draw(self) -> Inputs:
         """What the step to come takes. Small work for the host, done while the device is busy with the last step."""
         progress = Progress(self.step, self.steps, self._seed)
+        slow = next(iter(self.slow.values()), None)
         return Inputs(
             batch=self._batches.draw(self.step),
-            objective=self.objective.draw(progress, self._batches.size, self.device),
+            objective=self.objective.draw(progress, self._batches.shape, self.device),
             rate=trees.send(self.schedule.rate_at(progress.fraction), self.device),
-            stride=trees.send(self.slow[0].stride(self.step), self.device) if self.slow else None,
+            stride=None if slow is None else trees.send(slow.stride(self.step), self.device),
         )
 
     def advance(self, inputs: Inputs) -> Tensor:
-        """Descend one step. Returns the numbers named by ``parts``, on the device: nobody has to wait for them."""
+        """Descend one step. Returns the numbers named by ``logged``, on the device: nobody has to wait for them."""
         if self._run is None:
             self._run = Recorded(self._descend, inputs, self.state()) if self.execution.records else self._descend
         # nets with dropout draw from the device's own generator: that too must depend on the step alone
@@ -128,38 +159,32 @@ class Trainer:
     def _descend(self, inputs: Inputs) -> Tensor:
         """The step itself: tensor code only, the same in every step."""
         batch = self._batches.make(inputs.batch)
-        loss = self.objective.loss(self._students, batch, inputs.objective)
-        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.objective.loss(self._cast, batch, inputs.objective)
+        self.optimizers.zero_grad()
         loss.total.backward()  # type: ignore[no-untyped-call]
-        for group in self.optimizer.param_groups:
-            group["lr"] = inputs.rate
-        self.optimizer.step()
+        self.optimizers.step(inputs.rate)
         if inputs.stride is not None:
-            for slow in self.slow:
+            for slow in self.slow.values():
                 slow.update(inputs.stride)
-        numbers = {"loss": loss.total.detach(), "rate": inputs.rate, **loss.parts}
-        self.parts = tuple(numbers)
+        for name, value in loss.memory.items():
+            self.memory[name].copy_(value)  # in place: a recorded step finds it where it was
+        numbers = {"loss": loss.total.detach(), "rate": inputs.rate, **loss.logged}
+        self.logged = tuple(numbers)
         return torch.stack(list(numbers.values()))
+
+    def modules(self) -> list[nn.Module]:
+        """Everything whose parameters or buffers a step changes."""
+        return [*self.nets.values(), *(slow.net for slow in self.slow.values()), *self.parts.values()]
 
     def state(self) -> list[Tensor]:
         """Every tensor that a step changes."""
-        modules = [*self.nets, *(slow.net for slow in self.slow)]
-        return [t for module in modules for t in (*module.parameters(), *module.buffers())] + list(
-            self.momentum().values()
-        )
-
-    def momentum(self) -> dict[str, Tensor]:
-        """The optimizer's memory by the name of the parameter."""
-        return {name: self.optimizer.state[parameter]["momentum_buffer"] for name, parameter in self._named.items()}
-
-    def set_momentum(self, momentum: Mapping[str, Tensor]) -> None:
-        for name, parameter in self._named.items():
-            # the layout follows the parameter: a run may go on where channels_last is in use
-            self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(momentum[name])
+        held = [tensor for module in self.modules() for tensor in (*module.parameters(), *module.buffers())]
+        return [*held, *self.optimizers.state().values(), *self.memory.values()]
 
     def require_finite(self, numbers: Mapping[str, float]) -> None:
         """Stop if one of ``numbers``, a parameter or a running statistic is not finite, before it can be saved."""
-        tensors = [t for net in self.nets for t in (*net.parameters(), *net.buffers()) if t.is_floating_point()]
+        trained = [*self.nets.values(), *self.parts.values()]
+        tensors = [t for module in trained for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
         largest = torch.stack(torch._foreach_norm(tensors, ord=math.inf))  # finite if and only if every element is
         if not all(map(math.isfinite, numbers.values())) or not bool(torch.isfinite(largest).all()):
             raise DivergenceError(

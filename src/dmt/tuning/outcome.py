@@ -56,6 +56,7 @@ class Tuning:
         seeds: how many.
         given: settings that all trials have in common.
         command: words of ``dmt fit`` that train a trial, but for its settings.
+        warnings: errors in the images that it was tuned in spite of.
     """
 
     trials: tuple[Trial, ...]
@@ -65,6 +66,7 @@ class Tuning:
     seeds: int
     given: Values
     command: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def default(self) -> Trial:
@@ -152,9 +154,9 @@ class Tuning:
     def cautions(self) -> list[str]:
         """What to keep in mind."""
         least = self.verdict.least
-        said = (
-            [] if math.isnan(least) else [f"differences below about {least:.1f} points cannot be told from chance here"]
-        )
+        said = [f"warning: the scores may mean nothing: {each}" for each in self.warnings]
+        if not math.isnan(least):
+            said.append(f"differences below about {least:.1f} points cannot be told from chance here")
         already_said = self.verdict.few and self.default.failed is None  # by words()
         if not already_said and (self.verdict.few or least > COARSE):
             said.append(

@@ -37,8 +37,10 @@ Space = dict[str, tuple[Any, ...] | Range]
 
 
 def tunable() -> dict[str, Any]:
-    """Options of the recipe that are numbers, and ``fractions``; with their types."""
+    """Options of the recipe and of single methods that are numbers, and ``fractions``; with their types."""
     hints = typing.get_type_hints(Recipe)
+    for name, group in catalogue.groups().items():
+        hints |= {f"{name}.{key}": kind for key, kind in typing.get_type_hints(group).items()}
     return {key: kind for key, kind in hints.items() if key == "fractions" or _number(kind) is not None}
 
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files, run_files
+from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.errors import RunError
 from dmt.fitting import run
-from dmt.runs.folder import Folder, plain
+from dmt.methods import catalogue
+from dmt.runs.folder import Folder, plain, require_same_options
 from dmt.tuning.search_space import Values
 
 INDEX = "tune.json"
@@ -38,6 +39,7 @@ class Frame:
     start: dict[str, str]
     data_folder: str
     device: str
+    anyway: bool = False
 
     def head(self, config: Config) -> dict[str, Any]:
         """What a tuning is bound to: trials of anything else cannot be compared."""
@@ -76,7 +78,8 @@ class Frame:
     def command(self) -> tuple[str, ...]:
         """Words of ``dmt fit`` that train on the same data."""
         words = ["dmt", "fit", str(self.data), "--out", f"{self.out}-fit"]
-        words += [] if self.method == "dmt" else ["--method", self.method]
+        words += [] if self.method == catalogue.default().name else ["--method", self.method]
+        words += ["--anyway"] if self.anyway else []
         words += [word for line, start in self.start.items() for word in ("--start", f"{line}={start}")]
         return (*words, *([] if self.data_folder == "data" else ["--data", self.data_folder]))
 
@@ -87,7 +90,5 @@ def _require_same(out: Path, known: Any, head: dict[str, Any]) -> None:
     for key in ("data", "method", "start"):
         if known[key] != head[key]:
             raise RunError(f"{out} was tuned with {key} {known[key]}, not {head[key]}; give another --out")
-    for key, value in head["config"].items():
-        if known["config"].get(key) != value:
-            was = known["config"].get(key)
-            raise RunError(f"{out} was tuned with {key}={was}, not {key}={value}; give another --out")
+    preset = head["data"] if head["data"] in presets.PRESETS else head["config"]["dataset"]  # of your own images
+    require_same_options(f"{out} was tuned", presets.get(preset).config, known["config"], head["config"])

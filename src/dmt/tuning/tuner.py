@@ -14,7 +14,8 @@ from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.fitting import run
-from dmt.own import choosing, planning
+from dmt.methods import catalogue
+from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.results.report import JobResult, Report
 from dmt.runs import environment, progress, starting
@@ -46,6 +47,7 @@ def tune(
     device: str = "auto",
     budget: float | None = None,
     watcher: progress.Watcher | None = None,
+    anyway: bool = False,
 ) -> Tuning:
     """Try settings of a method and say which to use; the default is kept unless another is clearly better.
 
@@ -59,6 +61,7 @@ def tune(
         settings: options that all trials have in common; with them the preset is the default.
         budget: stop cleanly after so many seconds. It changes no schedule.
         watcher: hears of progress; bars or lines by default.
+        anyway: as in `fit`.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
@@ -70,7 +73,8 @@ def tune(
     _require_sense(space, config, (method, search, trials))
     if not seeds:
         raise ConfigError("nothing to train: give at least one seed")
-    frame = Frame(data, Path(out), method, tuple(seeds), dict(settings or {}), given, str(data_folder), device)
+    frame = Frame(data, Path(out), method, tuple(seeds), dict(settings or {}), given, str(data_folder), device, anyway)
+    _require_sound(frame, watcher)
     with watcher or progress.default() as watching, frame.claimed(config):
         for line in notes:
             watching.note(line)
@@ -99,10 +103,20 @@ def _default(
     return config, notes
 
 
+def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
+    """Refuse images with errors before a new tuning is bound to them; trials that are trained anyway say so."""
+    own = run.own_folder(frame.data)
+    if own is not None and not frame.anyway and not (frame.out / INDEX).is_file():
+        precheck.require_none(own, precheck.errors(own, watcher))
+
+
 def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | None]) -> None:
     method, search, trials = asked
-    if method == "oracle":
-        raise ConfigError("the Oracle is trained on the validation images too, so nothing can judge it; tune another")
+    entry = catalogue.get(method)
+    if entry.ceiling:
+        raise ConfigError(
+            f"the {entry.title} is trained on the validation images too, so nothing can judge it; tune another"
+        )
     if search not in SEARCHES:
         raise ConfigError(f"--search takes {' or '.join(SEARCHES)}, not '{search}'")
     if search == "optuna" and (trials is None or trials < 1):
@@ -122,7 +136,8 @@ class _Tuner:
     def __init__(self, frame: Frame, config: Config, space: Space, stop: Stop, watcher: progress.Watcher) -> None:
         self._frame, self._config, self._space, self._stop, self._watcher = frame, config, space, stop, watcher
         self._known: dict[str, Any] = files.read_json(frame.out / INDEX)
-        self._default: Values = {key: getattr(config.recipe, key) for key in space}
+        options = configuration.flat(config)
+        self._default: Values = {key: options[key] for key in space}
         self._trials: dict[str, Trial] = {}
         self._evidence: dict[str, list[Evidence]] = {}
         self._places: set[str] = set()  # stages that trials so far have trained
@@ -183,6 +198,7 @@ class _Tuner:
                 baseline=False,
                 stop=self._stop,
                 donors=[trial.folder for trial in self._trials.values()],
+                anyway=frame.anyway,
             )
         except DivergenceError as error:
             return str(error)
@@ -248,7 +264,7 @@ class _Tuner:
         verdict = judging.judge(judged, self._fine, default)
         frame = self._frame
         facts = (self._judged_by, judged[0][0].images, len(frame.seeds), frame.settings, frame.command())
-        tuning = Tuning(trials, verdict, *facts)
+        tuning = Tuning(trials, verdict, *facts, warnings=Folder(trials[0].folder).warnings() or ())
         files.write_json(frame.out / INDEX, self._head() | tuning.as_json())
         return tuning
 
@@ -256,7 +272,7 @@ class _Tuner:
 def _said(trial: Trial, job: JobResult) -> Evidence:
     """What the net that a run ships said of the validation images."""
     stage, copy = job.shipped()
-    found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", copy)
+    found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", stage.line, copy)
     if found is None or not found.images:
         raise RunError(f"{trial.folder} does not say what its net made of the validation images; delete it, and repeat")
     if math.isnan(found.score()):

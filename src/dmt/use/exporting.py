@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from dmt import files, run_files
+from dmt import files, outputs, run_files
 from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError, unknown
 from dmt.models import build
@@ -222,6 +222,7 @@ def _place(run: Path, to: str, out: str | Path | None, force: bool) -> Path:
     if path.suffix != f".{to}":
         raise ConfigError(f"--out must end in .{to}, and {path} does not")
     for each in (path, path.with_suffix(".json"))[: 1 if to == "onnx" else 2]:
+        outputs.require_free(each)
         if each.exists() and (each.is_dir() or not force):
             raise RunError(f"{each} is there already; give another --out, or --force to replace a file")
     return path

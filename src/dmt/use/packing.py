@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dmt import files
+from dmt import files, outputs
 from dmt.errors import ConfigError, RunError
 from dmt.results import reading
 from dmt.run_files import CACHE, LOCK
@@ -40,6 +40,9 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Pa
     """
     folder = Folder(run)
     folder.manifest()  # what is no run is refused, and not touched
+    outputs.require_outside_runs(out)
+    if out.exists() and not out.is_dir():
+        raise RunError(f"{out} is a file; give --out a new folder")
     if out.exists() and any(out.iterdir()):
         raise RunError(f"{out} is not empty; give a new --out")
     with folder.locked():
@@ -64,6 +67,7 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
     """
     index = _index(packed)
     out = packed.absolute().parent / index["run"] if out is None else out
+    outputs.require_outside_runs(out)
     if out.exists():
         raise RunError(f"{out} exists already; give a new --out")
     content = b"".join(_part(packed / name, digest) for name, digest in index["parts"].items())

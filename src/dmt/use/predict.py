@@ -11,12 +11,16 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor, nn
 
-from dmt import files
+from dmt import files, outputs
 from dmt.data.folders import photo_files
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers
 from dmt.data.images.batches import scale
 from dmt.errors import DataError
+from dmt.outputs import Kind
 from dmt.tasks.classification import images_per_forward
+
+COLUMNS = ("file", "class", "probability", "margin")
+KIND = Kind("a CSV of dmt predict", ",".join(COLUMNS).encode())
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,17 @@ def predict(
             yield Prediction(str(path), classes[labels[0]], values[0], margin)
 
 
-def write_csv(predictions: Iterable[Prediction], path: Path) -> int:
-    """All rows, or no file at all. Returns their number."""
+def write_csv(
+    predictions: Iterable[Prediction], path: Path, *, inputs: Iterable[Path] = (), force: bool = False
+) -> int:
+    """All rows, or no file at all. Returns their number.
+
+    Another file than an earlier CSV is refused unless ``force``, before the first prediction is made.
+    """
+    outputs.require_file(path, KIND, inputs=inputs, force=force)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["file", "class", "probability", "margin"])
+    writer.writerow(COLUMNS)
     count = 0
     for each in predictions:
         writer.writerow([each.file, each.label, f"{each.probability:.6f}", f"{each.margin:.6f}"])

@@ -11,15 +11,18 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
-from dmt import files
+from dmt import files, outputs
 from dmt.data.folders import photo_files, photo_sets
 from dmt.data.images.batches import scale
 from dmt.data.pixels import palettes
 from dmt.errors import DataError
+from dmt.outputs import Kind
 from dmt.types import ProgressCallback
 from dmt.use.scoring import Shipped
 
 MULTIPLE = 32  # sides are padded to it, as in training runs
+COLUMNS = ("value", "class", "red", "green", "blue")
+LEGEND = Kind("a legend of dmt predict", ",".join(COLUMNS).encode())
 
 
 def write(
@@ -31,6 +34,7 @@ def write(
     """
     if out.is_file():
         raise DataError(f"{out} is a file; give a folder for masks and overlays")
+    outputs.require_file(out / "classes.csv", LEGEND, force=force)
     for name in ("masks", "overlays"):
         if not force and (out / name).is_dir() and any((out / name).iterdir()):
             raise DataError(f"{out / name} is not empty; give another --out, or --force to write over it")
@@ -84,7 +88,7 @@ def _name(path: Path, taken: set[str]) -> str:
 def _legend(shipped: Shipped) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["value", "class", "red", "green", "blue"])
+    writer.writerow(COLUMNS)
     writer.writerows([number, name, *shipped.palette[number]] for number, name in enumerate(shipped.classes))
     return text.getvalue()
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from dmt.data.folders.photo_files import shown
 from dmt.errors import ConfigError, RunError
+from dmt.methods import catalogue
 from dmt.models.build import NetSpec
 from dmt.results import reading, tables
 from dmt.results.reading import JobResult
@@ -18,6 +19,7 @@ from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.training import inference
 from dmt.training.checkpoint import finished_net
+from dmt.types import NetName
 
 SPLITS = ("test", "validation")
 
@@ -60,8 +62,8 @@ class Finished:
         """The images to score: those asked for or, instead of test images where there are none, validation images."""
         return "validation" if on == "test" and not len(self._data.split(job.seed)[0].test) else on
 
-    def score(self, job: JobResult, on: str) -> dict[tuple[str, str], inference.Score]:
-        """Scores of the kept stages, by (stage, raw or ema), computed now."""
+    def score(self, job: JobResult, on: str) -> dict[NetName, inference.Score]:
+        """Scores of the kept nets by name, computed now."""
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
         task, _ = self._data.split(job.seed)
@@ -69,14 +71,16 @@ class Finished:
         images = task.test if on == "test" else task.validation
         if not len(images):
             raise ConfigError(f"the run has no {on} images; put some into test/ or val/ of its data")
-        if on == "validation" and job.method == "oracle":
-            raise ConfigError("the Oracle was trained on the validation images; use --on test")
+        if on == "validation" and catalogue.get(job.method).ceiling:
+            raise ConfigError(
+                f"the {catalogue.get(job.method).title} was trained on the validation images; use --on test"
+            )
         scores = {}
         for stage in job.kept():
             for copy in stage.copies:
-                spec = task.net_spec(self.config.net_of(stage.name[0]))
-                net = finished_net(self._folder.stage(stage.place), spec, copy).to(self._device)
-                scores[stage.name, copy] = inference.score(net, task, images, self._device)
+                spec = task.net_spec(self.config.net_of(stage.line))
+                net = finished_net(self._folder.stage(stage.place), spec, stage.line, copy).to(self._device)
+                scores[stage.net(copy)] = inference.score(net, task, images, self._device)
         return scores
 
 
@@ -110,7 +114,7 @@ def preferred(path: Path, method: str | None, seed: int | None) -> JobResult:
     def liked(job: JobResult) -> tuple[float, bool]:
         stage, copy = job.shipped()
         score = stage.score("validation", copy)
-        return float("-inf") if score is None else score, job.method != "baseline"
+        return float("-inf") if score is None else score, not catalogue.get(job.method).baseline
 
     jobs = [job for job in choose(reading.read(Folder(path)), method, seed) if job.finished]
     if not jobs:
@@ -124,9 +128,9 @@ def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.
     config = reading.configuration_of(folder)
     job = preferred(path, method, seed)
     stage, copy = job.shipped()
-    spec = opening.net_spec(config.data, config.net_of(stage.name[0]))
-    net = finished_net(folder.stage(stage.place), spec, copy).to(device)
-    name = f"{job.method} seed {job.seed}, {stage.name} {copy}"
+    spec = opening.net_spec(config.data, config.net_of(stage.line))
+    net = finished_net(folder.stage(stage.place), spec, stage.line, copy).to(device)
+    name = f"{job.method} seed {job.seed}, {stage.title} {copy}"
     data = config.data
     return Shipped(net, spec, opening.classes(data), opening.palette(data), name, opening.longest(data))
 
@@ -134,7 +138,8 @@ def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.
 def table(finished: Finished, job: JobResult, on: str) -> str:
     """The scores of the kept nets, and a row per class: recall of images, IoU of pixels."""
     scores, on = finished.score(job, on), finished.available(job, on)
-    columns = [f"{stage} {copy}" for stage, copy in scores]
+    titles = {stage.net(copy): f"{stage.title} {copy}" for stage in job.kept() for copy in stage.copies}
+    columns = [titles[net] for net in scores]
     first = next(iter(scores.values()))
     if first.iou is None:
         rows = {

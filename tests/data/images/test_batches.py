@@ -5,9 +5,9 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.data.images.augment import POLICIES
-from dmt.data.images.batches import ImageBatches, Order, scale
+from dmt.data.images.batches import ImageBatches, Order, Unlabeled, scale
 from dmt.data.sets import LabeledSet
-from dmt.types import Target
+from dmt.types import TRAIN, BatchPlan, Target
 
 PLAIN = Execution(torch.device("cpu"))
 
@@ -38,8 +38,9 @@ def test_images_labels_and_confidence_stay_together() -> None:
     data = labeled_set(20)
     target = Target(torch.arange(100, 130), torch.arange(30) / 30)
     unlabeled = torch.arange(200, 230, dtype=torch.uint8).view(-1, 1, 1, 1).expand(30, 1, 2, 2)
-    pseudo = unlabeled, (torch.arange(30), target)
-    batches = ImageBatches(data, (4, 12), POLICIES["none"], 7, PLAIN, pseudo)
+    pseudo = Unlabeled(unlabeled, (torch.arange(30), target))
+    batches = ImageBatches(data, BatchPlan(4, 12, (TRAIN,), seed=7), {TRAIN: POLICIES["none"]}, PLAIN, pseudo)
+    assert batches.shape == (4, 12, 2, 2)
     for step in range(8):
         batch = batches.make(batches.draw(step))
         assert batch.images.shape == (4, 1, 2, 2)
@@ -52,7 +53,7 @@ def test_images_labels_and_confidence_stay_together() -> None:
 
 def test_a_step_is_the_same_whatever_came_before() -> None:
     def fresh() -> ImageBatches:
-        return ImageBatches(labeled_set(20), (8, 0), POLICIES["crop-flip"], 7, PLAIN)
+        return ImageBatches(labeled_set(20), BatchPlan(8, seed=7), {TRAIN: POLICIES["crop-flip"]}, PLAIN)
 
     def images(batches: ImageBatches, step: int) -> torch.Tensor:
         return batches.make(batches.draw(step)).images

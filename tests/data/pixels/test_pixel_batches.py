@@ -11,7 +11,7 @@ from dmt.data.pixels.windows import Window
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
-from dmt.types import IGNORE, Batch
+from dmt.types import IGNORE, TRAIN, Batch, BatchPlan
 
 PLAIN = Execution(torch.device("cpu"))
 WINDOW = Window(24, 32)
@@ -47,7 +47,8 @@ def unlabeled(stored: bool = True) -> Unlabeled:
 def batches(
     sizes: tuple[int, int] = (2, 3), other: Unlabeled | None = None, resident: bool | None = None, seed: int = 7
 ) -> PixelBatches:
-    return PixelBatches(labeled_set(), sizes, WINDOW, seed, PLAIN, other, resident=resident)
+    plan = BatchPlan(*sizes, views=() if other is None else (TRAIN,), seed=seed)
+    return PixelBatches(labeled_set(), plan, WINDOW, PLAIN, other, resident)
 
 
 def made(source: PixelBatches, step: int) -> Batch:
@@ -65,7 +66,7 @@ def same(one: Batch, other: Batch) -> bool:
 
 def test_shapes_and_types() -> None:
     source = batches(other=unlabeled())
-    assert source.size == 5
+    assert source.shape == (2, 3, 24, 32)
     batch = made(source, 0)
     assert batch.pseudo is not None
     assert [(tuple(each.shape), each.dtype) for each in flat(batch)] == [
@@ -80,7 +81,7 @@ def test_shapes_and_types() -> None:
 @pytest.mark.parametrize("resident", [True, False])
 def test_without_unlabeled_images(resident: bool) -> None:
     source = batches(resident=resident)
-    assert source.size == 2
+    assert source.shape == (2, 0, 24, 32)
     batch = made(source, 0)
     assert not batch.views
     assert batch.pseudo is None
@@ -94,7 +95,7 @@ def test_unlabeled_images_without_a_store(resident: bool) -> None:
 
 
 def test_the_view_has_the_name_that_was_asked_for() -> None:
-    source = PixelBatches(labeled_set(), (1, 1), WINDOW, 7, PLAIN, unlabeled(), view="weak")
+    source = PixelBatches(labeled_set(), BatchPlan(1, 1, ("weak",)), WINDOW, PLAIN, unlabeled())
     assert list(made(source, 0).views) == ["weak"]
 
 
@@ -165,7 +166,7 @@ def test_making_reads_nothing_back() -> None:
 def test_subsets_of_a_buffer_are_used_as_they_are() -> None:
     data = labeled_set()
     positions = torch.tensor([3, 1])
-    taken = PixelBatches(data.take(positions), (2, 0), WINDOW, 7, PLAIN)
+    taken = PixelBatches(data.take(positions), BatchPlan(2), WINDOW, PLAIN)
     batch = made(taken, 0)
     gray = {round(float(image.max()) * 255) for image in batch.images}
     assert gray == {20, 40}
@@ -175,7 +176,7 @@ def test_planes_of_another_size_are_refused() -> None:
     data = labeled_set()
     mixed = LabeledSet(data.ids, data.images, data.labels[torch.tensor([1, 0, 2, 3, 4])])
     with pytest.raises(DataError, match="size"):
-        PixelBatches(mixed, (2, 0), WINDOW, 7, PLAIN)
+        PixelBatches(mixed, BatchPlan(2), WINDOW, PLAIN)
 
 
 def test_labels_need_their_confidence() -> None:

@@ -83,14 +83,19 @@ def examine(
         forecast: a line about the time that a run will take.
         choices: a line for each thing that was decided from the data.
     """
-    checks = (_unreadable, _labels, _scarce, _contradictions, _overlaps, _copies, _shapes, _masks, _notes)
-    found = [issue for check in checks for issue in check(contents, survey)]
-    found.sort(key=lambda issue: SEVERITIES.index(issue.severity))
+    found = problems(contents, survey)
     plans = [*choices, *([] if forecast is None else [forecast])]
     blocks = [_overview(contents, survey), _wrong(found)]
     if plans:
         blocks.append("\n".join(["what it would do", *(f"  {shown(line)}" for line in plans)]))
     return Diagnosis(tuple(found), "\n\n".join(blocks) + "\n")
+
+
+def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
+    """What is wrong, the worst first."""
+    checks = (_unreadable, _labels, _scarce, _contradictions, _overlaps, _copies, _shapes, _masks, _notes)
+    found = [issue for check in checks for issue in check(contents, survey)]
+    return sorted(found, key=lambda issue: SEVERITIES.index(issue.severity))
 
 
 def _overview(contents: FolderContents, survey: Survey) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dmt.data.images import augment
+from dmt.data.images.augment import Augment
 from dmt.data.pixels.windows import Window
 from dmt.errors import ConfigError, unknown
 from dmt.options import option, require
@@ -20,12 +21,24 @@ class PhotoOptions:
     validation: int = option(0, "labeled images of each class held out for validation, if the folder has no val/")
     size: int = option(64, "photos are cut to a square and resized to so many pixels a side")
     augment: str = option("sane", "augmentation: " + ", ".join(augment.POLICIES))
+    augment_weak: str | None = option(
+        None, "augmentation of weak views (online methods); none: by augment", neutral=True
+    )
+    augment_strong: str | None = option(
+        None, "augmentation of strong views (online methods); none: by augment", neutral=True
+    )
 
     def __post_init__(self) -> None:
-        if self.augment not in augment.POLICIES:
-            raise unknown("augmentation", self.augment, augment.POLICIES)
+        for name in (self.augment, self.augment_weak, self.augment_strong):
+            if name is not None and name not in augment.POLICIES:
+                raise unknown("augmentation", name, augment.POLICIES)
         require("size", self.size, 8 <= self.size <= 1024, "between 8 and 1024")
         require("validation", self.validation, self.validation >= 0, "0 or more")
+
+    @property
+    def policies(self) -> dict[str, Augment]:
+        """The augmentation of every kind of view."""
+        return augment.views(self.augment, self.augment_weak, self.augment_strong)
 
     @property
     def sizes(self) -> Sizes:

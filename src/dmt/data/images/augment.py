@@ -1,11 +1,12 @@
-"""Augmentation policies by name: (N, C, H, W) uint8 in, the same out, with luck of its own for every image.
+"""Augmentation policies by name: (N, C, H, W) uint8 in, the same out, with draws of its own for every image.
 
 A policy draws first and applies then: the draws are a tree of tensors, and applying them is the same tensor code in
-every step, without randomness. Labeled and pseudo-labeled images go through the same policy.
+every step, without randomness. Every kind of view has its policy: Baseline and rounds see ``train``, online methods
+see ``weak`` and ``strong`` ones.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -18,10 +19,10 @@ class Augment(Protocol):
     """What a policy is."""
 
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> Any:
-        """The luck of ``count`` images: a tree of tensors."""
+        """What becomes of ``count`` images: a tree of tensors."""
 
     def apply(self, images: Tensor, draws: Any) -> Tensor:
-        """The images, changed by their luck."""
+        """The images, changed as drawn."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,76 @@ class Strong:
         return randaugment.apply(self.crop.apply(images, draws[0]), draws[1], self.policy)
 
 
+class Hole(NamedTuple):
+    """Where a square is cut out of each image, as shares of the image; every field is (N,)."""
+
+    x: Tensor
+    y: Tensor
+
+
+def draw_hole(count: int, generator: torch.Generator, device: torch.device) -> Hole:
+    """Draw the center of a hole for each of ``count`` images."""
+    x, y = torch.rand((2, count), generator=generator, device=device)
+    return Hole(x, y)
+
+
+def cut_hole(images: Tensor, hole: Hole, share: float, fill: int) -> Tensor:
+    """Images with a square of ``share`` of their shorter side filled, cut off at their edge."""
+    height, width = images.shape[-2:]
+    side = share * min(height, width)
+
+    def covered(center: Tensor, length: int) -> Tensor:
+        pixels = torch.arange(length, device=images.device) + 0.5
+        return (pixels - (center * length)[:, None]).abs() < side / 2  # (N, length)
+
+    inside = covered(hole.y, height)[:, None, :, None] & covered(hole.x, width)[:, None, None, :]
+    return images.masked_fill(inside, fill)
+
+
+@dataclass(frozen=True)
+class Faded:
+    """A strong view that needs no colors: crop, another brightness, and a hole."""
+
+    crop: Crop
+    brightness: float  # factors from 1 − b to 1 + b
+    hole: float  # share of the shorter side
+
+    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> tuple[CropFlip, Tensor, Hole]:
+        factors = 1 + self.brightness * (2 * torch.rand(count, generator=generator, device=device) - 1)
+        return self.crop.draw(count, generator, device), factors, draw_hole(count, generator, device)
+
+    def apply(self, images: Tensor, draws: tuple[CropFlip, Tensor, Hole]) -> Tensor:
+        crop, factors, hole = draws
+        cropped = self.crop.apply(images, crop).float() * factors[:, None, None, None]
+        return cut_hole(cropped.clamp(0, 255).to(torch.uint8), hole, self.hole, self.crop.fill)
+
+
+@dataclass(frozen=True)
+class Stronger:
+    """FixMatch's strong view: crop, flip, some random operations that each come with a chance, and a hole."""
+
+    crop: Crop
+    policy: randaugment.Policy
+    pool: tuple[int, ...]
+    operations: int
+    chance: float
+    hole: float  # share of the shorter side
+
+    def draw(
+        self, count: int, generator: torch.Generator, device: torch.device
+    ) -> tuple[CropFlip, tuple[randaugment.Draws, ...], Hole]:
+        crop = self.crop.draw(count, generator, device)
+        every = [randaugment.draw(count, generator, device, self.pool, self.chance) for _ in range(self.operations)]
+        return crop, tuple(every), draw_hole(count, generator, device)
+
+    def apply(self, images: Tensor, draws: tuple[CropFlip, tuple[randaugment.Draws, ...], Hole]) -> Tensor:
+        crop, every, hole = draws
+        images = self.crop.apply(images, crop)
+        for each in every:
+            images = randaugment.apply(images, each, self.policy)
+        return cut_hole(images, hole, self.hole, fill=127)
+
+
 _CIFAR = Crop(padding=4, fill=128, flip=True)
 
 POLICIES: dict[str, Augment] = {
@@ -72,4 +143,14 @@ POLICIES: dict[str, Augment] = {
     "crop-flip": _CIFAR,
     "paper": Strong(_CIFAR, randaugment.POLICIES["paper"]),
     "sane": Strong(_CIFAR, randaugment.POLICIES["sane"]),
+    "faded": Faded(Crop(padding=1, fill=0, flip=False), brightness=0.5, hole=0.4),
+    "fixmatch": Stronger(_CIFAR, randaugment.POLICIES["fixmatch"], randaugment.FIXMATCH_POOL, 2, 0.5, hole=0.5),
 }
+
+
+def views(train: str, weak: str | None = None, strong: str | None = None) -> dict[str, Augment]:
+    """The policy of every kind of view. What is not named follows from the policy that Baseline and rounds see."""
+    plain = train in ("none", "shift")
+    names = {"train": train, "weak": weak or ("shift" if plain else "crop-flip")}
+    names["strong"] = strong or ("faded" if plain else "fixmatch")
+    return {kind: POLICIES[name] for kind, name in names.items()}

@@ -1,6 +1,7 @@
 """Steps of equal shape from data held on the device. Any step can be asked for, in any order."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from dmt.core import streams, trees
 from dmt.core.execution import Execution
 from dmt.data.images.augment import Augment
 from dmt.data.sets import LabeledSet
-from dmt.types import Batch, Target
+from dmt.types import TRAIN, Batch, BatchPlan, BatchShape, Target
 
 
 class Order:
@@ -43,81 +44,113 @@ class Order:
 
 
 class Drawn(NamedTuple):
-    """What a step of `ImageBatches` takes: which images, and their luck."""
+    """What a step of `ImageBatches` takes: which images, and how each kind of view is made."""
 
     labeled: Tensor  # (L,) positions
-    pseudo: Tensor | None  # (U,) positions
-    augment: Any
+    unlabeled: Tensor | None  # (U,) positions among those that teach
+    augment: tuple[Any, ...]  # draws of each kind of view, in the order of `ImageBatches.kinds`
+
+
+class Unlabeled(NamedTuple):
+    """Unlabeled images and, if the stage learns from a store, which of them teach what."""
+
+    images: Tensor  # (N, C, H, W) uint8
+    taught: tuple[Tensor, Target] | None = None  # positions of those that teach, and their target
 
 
 class ImageBatches:
     """Batches of small images that fit on the device as uint8: gathered, augmented and scaled there.
 
+    Views of one kind, and labeled images seen in that kind, are augmented together, each image by draws of its own.
+
     Args:
         labeled: images with truth.
-        sizes: (labeled, pseudo) images in each step.
-        augment: the policy for both.
-        seed: of the stage.
+        plan: how many images of which views each step takes.
+        policies: the augmentation of every kind of view.
         execution: where the batches are needed, and whether to compile their making.
-        pseudo: unlabeled images, with the positions and the stored target of those that teach; without, all do.
-        view: the key under which a batch holds the unlabeled images.
+        unlabeled: the unlabeled images, if the plan asks for any.
     """
 
     def __init__(
         self,
         labeled: LabeledSet[Tensor],
-        sizes: tuple[int, int],
-        augment: Augment,
-        seed: int,
+        plan: BatchPlan,
+        policies: Mapping[str, Augment],
         execution: Execution,
-        pseudo: tuple[Tensor, tuple[Tensor, Target] | None] | None = None,
-        view: str = "train",
+        unlabeled: Unlabeled | None = None,
     ) -> None:
         device = execution.device
+        self._plan, self._device = plan, device
         self._images, self._truth = labeled.images.to(device), labeled.labels.to(device)
-        self._augment, self._seed, self._device, self._view = augment, seed, device, view
-        self._order = Order(len(labeled), sizes[0], seed, "labeled order")
+        self._order = Order(len(labeled), plan.labeled, plan.seed, "labeled order")
         self._unlabeled: Tensor | None = None
         self._taught: tuple[Tensor, Target] | None = None
-        self.size = sum(sizes) if pseudo is not None else sizes[0]
         # gathering stays outside: its shapes depend on the number of images, the rest only on the size of a step
         self._changed = execution.compiled(_changed)
-        if pseudo is not None:
-            self._unlabeled = pseudo[0].to(device)
-            if pseudo[1] is not None:
-                positions, target = pseudo[1]
+        if plan.views:
+            assert unlabeled is not None, "a plan with views needs unlabeled images"
+            self._unlabeled = unlabeled.images.to(device)
+            if unlabeled.taught is not None:
+                positions, target = unlabeled.taught
                 moved = Target(target.labels.to(device), target.confidence.to(device))
                 self._taught = positions.to(device), moved
-            count = len(pseudo[0]) if pseudo[1] is None else len(pseudo[1][0])
-            self._pseudo_order = Order(count, sizes[1], seed, "pseudo order")
+            count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
+            self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
+        height, width = self._images.shape[-2:]
+        self.shape = BatchShape(plan.labeled, plan.unlabeled if plan.views else 0, height, width)
+        self.kinds = tuple(dict.fromkeys([*map(kind_of, plan.views), plan.labeled_view]))
+        self._policies = {kind: policies[kind] for kind in self.kinds}
 
     def draw(self, step: int) -> Drawn:
-        """The luck of this step; the same for the same step, whatever was asked before."""
-        generator = streams.device_stream(self._device, self._seed, "augment", step)
+        """What this step takes; the same for the same step, whatever was asked before."""
         return Drawn(
             labeled=trees.send(self._order(step), self._device),
-            pseudo=None if self._unlabeled is None else trees.send(self._pseudo_order(step), self._device),
-            augment=self._augment.draw(self.size, generator, self._device),
+            unlabeled=None if self._unlabeled is None else trees.send(self._unlabeled_order(step), self._device),
+            augment=tuple(self._draw(kind, step) for kind in self.kinds),
         )
+
+    def _draw(self, kind: str, step: int) -> Any:
+        role = "augment" if kind == TRAIN else f"augment {kind}"
+        generator = streams.device_stream(self._device, self._plan.seed, role, step)
+        count = len(self._members(kind)) * self.shape.unlabeled
+        count += self.shape.labeled if kind == self._plan.labeled_view else 0
+        return self._policies[kind].draw(count, generator, self._device)
+
+    def _members(self, kind: str) -> list[str]:
+        return [view for view in self._plan.views if kind_of(view) == kind]
 
     def make(self, drawn: Drawn) -> Batch:
         """The batch that was drawn."""
         images, truth = self._images[drawn.labeled], self._truth[drawn.labeled]
-        if self._unlabeled is None or drawn.pseudo is None:
-            return Batch(self._changed(self._augment, images, drawn.augment), truth)
-        where, target = drawn.pseudo, None
+        if self._unlabeled is None or drawn.unlabeled is None:
+            (draws,) = drawn.augment
+            return Batch(self._changed(self._policies[self._plan.labeled_view], images, draws), truth)
+        positions, target = drawn.unlabeled, None
         if self._taught is not None:
-            where = self._taught[0][drawn.pseudo]
+            positions = self._taught[0][drawn.unlabeled]
             stored = self._taught[1]
-            target = Target(stored.labels[drawn.pseudo], stored.confidence[drawn.pseudo])
-        count = len(where)
-        images = self._changed(self._augment, torch.cat([self._unlabeled[where], images]), drawn.augment)
-        return Batch(
-            images=images[count:],
-            truth=truth,
-            views={self._view: images[:count]},
-            pseudo=target,
-        )
+            target = Target(stored.labels[drawn.unlabeled], stored.confidence[drawn.unlabeled])
+        views, labeled = self._views(images, self._unlabeled[positions], drawn.augment)
+        return Batch(labeled, truth, views, target, positions)
+
+    def _views(self, images: Tensor, others: Tensor, draws: tuple[Any, ...]) -> tuple[dict[str, Tensor], Tensor]:
+        """All views by name, and the labeled images in theirs. Within a kind unlabeled images come first."""
+        made: dict[str, Tensor] = {}
+        labeled = images
+        for kind, drawn in zip(self.kinds, draws, strict=True):
+            members = self._members(kind)
+            mine = [images] if kind == self._plan.labeled_view else []
+            changed = self._changed(self._policies[kind], torch.cat([others] * len(members) + mine), drawn)
+            for number, view in enumerate(members):
+                made[view] = changed[number * len(others) : (number + 1) * len(others)]
+            if mine:
+                labeled = changed[len(members) * len(others) :]
+        return made, labeled
+
+
+def kind_of(view: str) -> str:
+    """How a view is made: its name without digits."""
+    return view.rstrip("0123456789")
 
 
 def _changed(policy: Augment, images: Tensor, draws: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dmt.data.images import augment
+from dmt.data.images.augment import Augment
 from dmt.data.images.datasets import DATASETS
 from dmt.errors import ConfigError, unknown
 from dmt.options import option
@@ -17,12 +18,19 @@ class DataOptions:
     labels: int = option(100, "labeled images in all, the same number of each class")
     validation: int = option(200, "images of the training part held out for validation")
     augment: str = option("shift", "augmentation: " + ", ".join(augment.POLICIES))
+    augment_weak: str | None = option(
+        None, "augmentation of weak views (online methods); none: by augment", neutral=True
+    )
+    augment_strong: str | None = option(
+        None, "augmentation of strong views (online methods); none: by augment", neutral=True
+    )
 
     def __post_init__(self) -> None:
         if self.dataset not in DATASETS:
             raise unknown("data set", self.dataset, DATASETS)
-        if self.augment not in augment.POLICIES:
-            raise unknown("augmentation", self.augment, augment.POLICIES)
+        for name in (self.augment, self.augment_weak, self.augment_strong):
+            if name is not None and name not in augment.POLICIES:
+                raise unknown("augmentation", name, augment.POLICIES)
         classes, train = len(DATASETS[self.dataset].classes), DATASETS[self.dataset].train
         for key, least in (("labels", classes), ("validation", 0)):
             value = getattr(self, key)
@@ -30,6 +38,11 @@ class DataOptions:
                 raise ConfigError(f"{key} must be a multiple of the {classes} classes, {least} or more, not {value}")
         if self.labels + self.validation >= train:
             raise ConfigError(f"labels and validation must leave some of the {train} training images unlabeled")
+
+    @property
+    def policies(self) -> dict[str, Augment]:
+        """The augmentation of every kind of view."""
+        return augment.views(self.augment, self.augment_weak, self.augment_strong)
 
     @property
     def sizes(self) -> Sizes:

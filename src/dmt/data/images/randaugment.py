@@ -6,12 +6,15 @@ and nothing read back from the device. Results are Pillow's, gray level by gray 
 multiply-adds, as those for GPUs do, may move a rare pixel of AutoContrast or of a blend by one level.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from dmt.core import trees
 from dmt.data.images import geometry
 from dmt.errors import ConfigError
 
@@ -51,17 +54,41 @@ RANGES = {
     "ShearY": (0.0, 0.3),
 }
 
+Ranges = Mapping[str, tuple[float, float]]
+
 CUTOUT_COLOR = (125, 123, 114)
 GRAY_WEIGHTS = (19595, 38470, 7471)  # of red, green, blue in 1/65536, as Pillow converts to "L"
 
 
+FIXMATCH_RANGES = RANGES | {
+    "Posterize": (4.0, 8.0),
+    "Color": (0.05, 0.95),
+    "Contrast": (0.05, 0.95),
+    "Brightness": (0.05, 0.95),
+    "Sharpness": (0.05, 0.95),
+}
+"""As FixMatch reads the names: colors only fade, and at least four bits stay."""
+
+IDENTITY = len(OPS)
+"""The position that stands for no op at all."""
+
+ALL = tuple(range(len(OPS)))
+FIXMATCH_POOL = (*(n for n, name in enumerate(OPS) if name not in ("Invert", "SolarizeAdd", "CutoutAbs")), IDENTITY)
+"""FixMatch's 14 ops, doing nothing among them."""
+
+
 @dataclass(frozen=True)
 class Policy:
-    """How far Translate shifts and how wide Cutout cuts at magnitude 10: in pixels, or in image sides."""
+    """How far Translate shifts and how wide Cutout cuts at magnitude 10: in pixels, or in image sides.
+
+    Attributes:
+        ranges: what magnitude 0 and 10 of the other ops mean.
+    """
 
     translation: float
     cutout: float
     relative: bool
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=lambda: RANGES)
 
     def shift(self, length: int) -> float:
         """The longest shift along a side of `length` pixels."""
@@ -74,11 +101,12 @@ class Policy:
 
 PAPER = Policy(translation=100.0, cutout=40.0, relative=False)  # as published: most shifts leave 32×32 all black
 SANE = Policy(translation=0.45, cutout=0.5, relative=True)
-POLICIES = {"paper": PAPER, "sane": SANE}
+FIXMATCH = Policy(translation=0.3, cutout=0.5, relative=True, ranges=FIXMATCH_RANGES)
+POLICIES = {"paper": PAPER, "sane": SANE, "fixmatch": FIXMATCH}
 
 
 class Draws(NamedTuple):
-    """One op for each image and all the luck it may need; every field is (N,)."""
+    """One op for each image and all the random numbers it may need; every field is (N,)."""
 
     op: Tensor  # position in OPS
     magnitude: Tensor  # 1 … 10
@@ -87,10 +115,21 @@ class Draws(NamedTuple):
     cutout_y: Tensor
 
 
-def draw(count: int, generator: torch.Generator, device: torch.device | str) -> Draws:
-    """Draw an op, its magnitude and its luck for each of `count` images of any size."""
+def draw(
+    count: int, generator: torch.Generator, device: torch.device, pool: Sequence[int] = ALL, chance: float = 1.0
+) -> Draws:
+    """Draw an op, its magnitude and its other random numbers for each of `count` images of any size.
+
+    Args:
+        pool: positions to draw an op from.
+        chance: the probability that it is applied.
+    """
     shape = (count,)
-    op = torch.randint(len(OPS), shape, generator=generator, device=device)
+    op = torch.randint(len(pool), shape, generator=generator, device=device)
+    if pool != ALL:
+        op = trees.send(np.array(pool), device)[op]
+    if chance < 1:
+        op = torch.where(torch.rand(shape, generator=generator, device=device) < chance, op, IDENTITY)
     magnitude = torch.randint(1, MAGNITUDES + 1, shape, generator=generator, device=device)
     sign = torch.randint(2, shape, generator=generator, device=device) * 2 - 1
     cutout_x, cutout_y = torch.rand((2, count), generator=generator, device=device)
@@ -106,9 +145,9 @@ def apply(images: Tensor, draws: Draws, policy: Policy) -> Tensor:
         )
     height, width = images.shape[-2:]
     moved = geometry.affine(images, _matrices(draws, policy, height, width))
-    tables = _lookup_tables(moved, draws)  # (N, 3, 256)
+    tables = _lookup_tables(moved, draws, policy.ranges)  # (N, 3, 256)
     pixels = tables.gather(2, moved.flatten(2).long()).view(images.shape)
-    return _cut_out(_blend(pixels, draws), draws, policy)
+    return _cut_out(_blend(pixels, draws, policy.ranges), draws, policy)
 
 
 def _chose(draws: Draws, name: str) -> Tensor:
@@ -127,15 +166,15 @@ def _matrices(draws: Draws, policy: Policy, height: int, width: int) -> Tensor:
         return torch.where(_chose(draws, name), draws.sign * _value(draws, low, high), 0.0)
 
     # The map goes from output to input, so a turn by +v degrees samples along −v.
-    angle = -torch.deg2rad(signed("Rotate", *RANGES["Rotate"]))
+    angle = -torch.deg2rad(signed("Rotate", *policy.ranges["Rotate"]))
     cos, sin = angle.cos(), angle.sin()
     x, y = width / 2, height / 2  # the rotation's center
     return torch.stack(
         [
             cos,
-            sin + signed("ShearX", *RANGES["ShearX"]),
+            sin + signed("ShearX", *policy.ranges["ShearX"]),
             x - cos * x - sin * y + signed("TranslateXabs", 0.0, policy.shift(width)),
-            signed("ShearY", *RANGES["ShearY"]) - sin,
+            signed("ShearY", *policy.ranges["ShearY"]) - sin,
             cos,
             y + sin * x - cos * y + signed("TranslateYabs", 0.0, policy.shift(height)),
         ],
@@ -143,7 +182,7 @@ def _matrices(draws: Draws, policy: Policy, height: int, width: int) -> Tensor:
     )
 
 
-def _lookup_tables(images: Tensor, draws: Draws) -> Tensor:
+def _lookup_tables(images: Tensor, draws: Draws, ranges: Ranges) -> Tensor:
     """What each gray level of each channel becomes, itself for images of another stage: uint8 (N, 3, 256)."""
     levels = torch.arange(256, device=images.device, dtype=torch.int32)
     counts = _histograms(images)
@@ -151,9 +190,9 @@ def _lookup_tables(images: Tensor, draws: Draws) -> Tensor:
         "AutoContrast": _stretched(counts, levels),
         "Equalize": _equalized(counts, levels),
         "Invert": 255 - levels,
-        "Posterize": _posterized(draws, levels),
-        "Solarize": _inverted_from(levels, _per_image(_value(draws, *RANGES["Solarize"]))),
-        "SolarizeAdd": _solarized_after_adding(draws, levels),
+        "Posterize": _posterized(draws, levels, ranges),
+        "Solarize": _inverted_from(levels, _per_image(_value(draws, *ranges["Solarize"]))),
+        "SolarizeAdd": _solarized_after_adding(draws, levels, ranges),
     }
     tables = levels.expand(counts.shape)
     for name, entries in choices.items():
@@ -194,14 +233,14 @@ def _equalized(counts: Tensor, levels: Tensor) -> Tensor:
     return torch.where(step > 0, entries.clamp(max=255), levels)
 
 
-def _posterized(draws: Draws, levels: Tensor) -> Tensor:
-    kept = _value(draws, *RANGES["Posterize"]).int().clamp(min=1)
+def _posterized(draws: Draws, levels: Tensor, ranges: Ranges) -> Tensor:
+    kept = _value(draws, *ranges["Posterize"]).int().clamp(min=1)
     dropped = _per_image(8 - kept)
     return levels >> dropped << dropped  # (N, 1, 256)
 
 
-def _solarized_after_adding(draws: Draws, levels: Tensor) -> Tensor:
-    added = _per_image(_value(draws, *RANGES["SolarizeAdd"]).int())
+def _solarized_after_adding(draws: Draws, levels: Tensor, ranges: Ranges) -> Tensor:
+    added = _per_image(_value(draws, *ranges["SolarizeAdd"]).int())
     return _inverted_from((levels + added).clamp(max=255), 128)
 
 
@@ -209,7 +248,7 @@ def _inverted_from(levels: Tensor, threshold: Tensor | int) -> Tensor:
     return torch.where(levels < threshold, levels, 255 - levels)
 
 
-def _blend(images: Tensor, draws: Draws) -> Tensor:
+def _blend(images: Tensor, draws: Draws, ranges: Ranges) -> Tensor:
     """Color, Contrast, Brightness, Sharpness: away from, or towards, an image that lacks that quality."""
     gray = _grayscale(images)
     size = gray.shape[-2] * gray.shape[-1]
@@ -221,7 +260,7 @@ def _blend(images: Tensor, draws: Draws) -> Tensor:
     for name, degenerate in lacking.items():
         chosen = _chose(draws, name)[:, None, None, None]
         base = torch.where(chosen, degenerate.float(), base)
-        factor = torch.where(chosen, _value(draws, *RANGES[name]).float()[:, None, None, None], factor)
+        factor = torch.where(chosen, _value(draws, *ranges[name]).float()[:, None, None, None], factor)
     # Single precision, then truncation, as Pillow blends; factor 1 on base 0 gives the image back untouched.
     return (base + factor * (images.float() - base)).clamp(0, 255).to(torch.uint8)
 

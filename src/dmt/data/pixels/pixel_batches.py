@@ -9,13 +9,17 @@ from torch import Tensor
 
 from dmt.core import codes, streams, trees
 from dmt.core.execution import Execution
-from dmt.data.images.batches import Order
-from dmt.data.pixels import size_groups, windows
+from dmt.data.images.batches import Order, kind_of
+from dmt.data.pixels import color_views, size_groups, windows
+from dmt.data.pixels.color_views import ColorDraws
 from dmt.data.pixels.windows import Window, WindowDraws
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
-from dmt.types import Batch, Target
+from dmt.types import Batch, BatchPlan, BatchShape, Target
+
+STRONG = "strong"
+"""The kind of view that gets other colors."""
 
 MEMORY_SHARE = 0.6
 """How much of a GPU's free memory the data may take; nets and their activations need the rest."""
@@ -48,11 +52,11 @@ class Source(NamedTuple):
     codes: Ragged | None
 
 
-class Choice(NamedTuple):
-    """Which images a step takes, and their luck."""
+class Chosen(NamedTuple):
+    """Which images a step takes, and their windows."""
 
     positions: Tensor  # (N,)
-    luck: WindowDraws
+    windows: WindowDraws
 
 
 class Crops(NamedTuple):
@@ -61,85 +65,106 @@ class Crops(NamedTuple):
     images: Tensor  # (N, C, h, w) float32 in [0, 1]
     labels: Tensor | None  # (N, h, w) uint8, 255 where a pixel has no label: compact, as it may have to travel
     confidence: Tensor | None  # (N, h, w) float32
+    inside: Tensor | None  # (N, h, w) bool, false in padding
 
 
-class Drawn(NamedTuple):
+class OnDevice(NamedTuple):
     """What a step takes where the data is on the device."""
 
-    labeled: Choice
-    unlabeled: Choice | None
+    labeled: Chosen
+    unlabeled: Chosen | None
+    colors: tuple[ColorDraws, ...]  # of every strong view
 
 
-class Cut(NamedTuple):
+class OnHost(NamedTuple):
     """What a step takes where the data is on the host."""
 
     labeled: Crops
     unlabeled: Crops | None
+    positions: Tensor | None
+    colors: tuple[ColorDraws, ...]
 
 
 class PixelBatches:
     """Batches of random windows, cut on the device if the data fits there, else on the host.
 
+    All views of an image share its window; strong ones get colors of their own, on the device.
+
     Args:
         labeled: images and masks; masks are uint8 planes, 255 where a pixel has no label.
-        sizes: (labeled, unlabeled) images in each step.
-        window: the augmentation of both.
-        seed: of the stage.
+        plan: how many images of which views each step takes.
+        window: the geometry of all of them.
         execution: where the batches are needed.
-        unlabeled: the unlabeled images, if the stage has any.
-        view: the key under which a batch holds them.
+        unlabeled: the unlabeled images, if the plan asks for any.
         resident: whether the data is kept on the device; None lets the device's free memory decide.
     """
 
     def __init__(
         self,
         labeled: LabeledSet[Ragged],
-        sizes: tuple[int, int],
+        plan: BatchPlan,
         window: Window,
-        seed: int,
         execution: Execution,
         unlabeled: Unlabeled | None = None,
-        view: str = "train",
         resident: bool | None = None,
     ) -> None:
         known = _checked(Source(labeled.images, labeled.labels, None))
-        other = None if unlabeled is None else _checked(Source(unlabeled.images, unlabeled.labels, unlabeled.codes))
+        other = None
+        if plan.views:
+            assert unlabeled is not None, "a plan with views needs unlabeled images"
+            other = _checked(Source(unlabeled.images, unlabeled.labels, unlabeled.codes))
         self._device = execution.device
         self._resident = _fits([known, other], self._device) if resident is None else resident
         self._home = self._device if self._resident else torch.device("cpu")
         self._labeled = _moved(known, self._home)
         self._unlabeled = None if other is None else _moved(other, self._home)
-        self._window, self._seed, self._view = window, seed, view
-        self._order = Order(len(labeled), sizes[0], seed, "labeled order")
-        self._pseudo_order = None if other is None else Order(len(other.images), sizes[1], seed, "pseudo order")
-        self.size = sizes[0] if other is None else sum(sizes)
+        self._window, self._plan = window, plan
+        self._order = Order(len(labeled), plan.labeled, plan.seed, "labeled order")
+        self._unlabeled_order = None
+        if other is not None:
+            self._unlabeled_order = Order(len(other.images), plan.unlabeled, plan.seed, "pseudo order")
+        self.shape = BatchShape(plan.labeled, plan.unlabeled if plan.views else 0, window.height, window.width)
 
-    def draw(self, step: int) -> Drawn | Cut:
+    @property
+    def _strong(self) -> list[str]:
+        return [view for view in self._plan.views if kind_of(view) == STRONG]
+
+    def draw(self, step: int) -> OnDevice | OnHost:
         """What this step takes; the same for the same step, whatever was asked before."""
-        generator = streams.device_stream(self._home, self._seed, "augment", step)
-        luck = self._window.draw(self.size, generator, self._home)
-        count = self.size - self._order.size  # unlabeled images come first
-        drawn = Drawn(
-            labeled=self._choice(self._order(step), luck, slice(count, None)),
-            unlabeled=self._choice(self._pseudo_order(step), luck, slice(count)) if self._pseudo_order else None,
+        seed, count = self._plan.seed, self.shape.unlabeled  # unlabeled images come first
+        generator = streams.device_stream(self._home, seed, "augment", step)
+        draws = self._window.draw(self.shape.images, generator, self._home)
+        strokes = streams.device_stream(self._device, seed, "colors", step)
+        colors = tuple(color_views.draw(count, strokes, self._device) for _ in self._strong)
+        drawn = OnDevice(
+            labeled=self._choice(self._order(step), draws, slice(count, None)),
+            unlabeled=self._choice(self._unlabeled_order(step), draws, slice(count)) if self._unlabeled_order else None,
+            colors=colors,
         )
         if self._resident:
             return drawn
         known, other = self._cut(drawn)
-        return Cut(_sent(known, self._device), None if other is None else _sent(other, self._device))
+        positions = None if drawn.unlabeled is None else trees.send(drawn.unlabeled.positions.numpy(), self._device)
+        return OnHost(
+            _sent(known, self._device), None if other is None else _sent(other, self._device), positions, colors
+        )
 
-    def _choice(self, positions: np.ndarray, luck: WindowDraws, part: slice) -> Choice:
-        return Choice(trees.send(positions, self._home), WindowDraws(*(each[part] for each in luck)))
+    def _choice(self, positions: np.ndarray, draws: WindowDraws, part: slice) -> Chosen:
+        return Chosen(trees.send(positions, self._home), WindowDraws(*(each[part] for each in draws)))
 
-    def _cut(self, drawn: Drawn) -> Cut:
+    def _cut(self, drawn: OnDevice) -> tuple[Crops, Crops | None]:
         known = _crops(self._labeled, drawn.labeled, self._window)
         if self._unlabeled is None or drawn.unlabeled is None:
-            return Cut(known, None)
-        return Cut(known, _crops(self._unlabeled, drawn.unlabeled, self._window))
+            return known, None
+        return known, _crops(self._unlabeled, drawn.unlabeled, self._window)
 
-    def make(self, drawn: Drawn | Cut) -> Batch:
+    def make(self, drawn: OnDevice | OnHost) -> Batch:
         """The batch that was drawn."""
-        known, other = self._cut(drawn) if isinstance(drawn, Drawn) else drawn
+        if isinstance(drawn, OnDevice):
+            known, other = self._cut(drawn)
+            positions = None if drawn.unlabeled is None else drawn.unlabeled.positions
+        else:
+            known, other, positions = drawn.labeled, drawn.unlabeled, drawn.positions
         assert known.labels is not None
         truth = size_groups.truth(known.labels)
         if other is None:
@@ -147,13 +172,16 @@ class PixelBatches:
         pseudo = None
         if other.labels is not None and other.confidence is not None:
             pseudo = Target(size_groups.truth(other.labels), other.confidence)
-        return Batch(known.images, truth, {self._view: other.images}, pseudo)
+        views = dict.fromkeys(self._plan.views, other.images)
+        for view, colors in zip(self._strong, drawn.colors, strict=True):
+            views[view] = color_views.apply(other.images, colors)
+        return Batch(known.images, truth, views, pseudo, positions, other.inside)
 
 
-def _crops(source: Source, choice: Choice, window: Window) -> Crops:
+def _crops(source: Source, choice: Chosen, window: Window) -> Crops:
     """One geometry for an image and all its planes."""
     positions, images = choice.positions, source.images
-    grid = windows.place(window, choice.luck, images.heights[positions], images.widths[positions])
+    grid = windows.place(window, choice.windows, images.heights[positions], images.widths[positions])
     labels = confidence = None
     if source.labels is not None:
         labels = windows.plane(source.labels, positions, grid, fill=size_groups.NO_LABEL)
@@ -161,16 +189,14 @@ def _crops(source: Source, choice: Choice, window: Window) -> Crops:
         packed = windows.plane(source.codes, positions, grid, fill=0)
         # no code stands for a confidence of 0, so padding is set after decoding
         confidence = codes.decode(packed).masked_fill_(~grid.inside, 0)
-    return Crops(windows.images(images, positions, grid), labels, confidence)
+    inside = grid.inside if labels is None else None  # labels say it themselves: none in padding
+    return Crops(windows.images(images, positions, grid), labels, confidence, inside)
 
 
 def _sent(crops: Crops, device: torch.device) -> Crops:
-    def sent(crop: Tensor) -> Tensor:
-        return trees.send(crop.numpy(), device)
-
-    images, labels, confidence = crops
     return Crops(
-        sent(images), None if labels is None else sent(labels), None if confidence is None else sent(confidence)
+        trees.send(crops.images.numpy(), device),
+        *(None if each is None else trees.send(each.numpy(), device) for each in crops[1:]),
     )
 
 

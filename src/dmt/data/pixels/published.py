@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from dmt import files
+from dmt import files, outputs
 from dmt.errors import ConfigError, unknown
 
 RATIOS: dict[str, dict[str, float]] = {
@@ -56,12 +56,17 @@ def labeled_ids(dataset: str, ratio: str, split: int = 0) -> tuple[tuple[str, ..
     return tuple(order[:count]), tuple(order[count:])
 
 
-def write(folder: Path, dataset: str, split: int) -> list[Path]:
-    """Write ``<ratio>_labeled_<split>.txt`` and ``<ratio>_unlabeled_<split>.txt`` of every ratio, one id a line."""
-    written = []
+def write(folder: Path, dataset: str, split: int, *, force: bool = False) -> list[Path]:
+    """Write ``<ratio>_labeled_<split>.txt`` and ``<ratio>_unlabeled_<split>.txt`` of every ratio, one id a line.
+
+    Other lists of these names are refused unless ``force``, before anything is written.
+    """
+    lists: dict[Path, bytes] = {}
     for ratio in ratios(dataset):
         for kind, names in zip(("labeled", "unlabeled"), labeled_ids(dataset, ratio, split), strict=True):
-            path = folder / f"{ratio}_{kind}_{split}.txt"
-            files.write(path, "".join(f"{name}\n" for name in names).encode())
-            written.append(path)
-    return written
+            lists[folder / f"{ratio}_{kind}_{split}.txt"] = "".join(f"{name}\n" for name in names).encode()
+    for path, content in lists.items():
+        outputs.require_content(path, content, force=force)
+    for path, content in lists.items():
+        files.write(path, content)
+    return list(lists)

@@ -1,0 +1,207 @@
+"""Methods that label within the step: one stage each, from fresh nets. Their options, and how these become a plan."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmt.core.schedule import Decay, Descent, Optimizer, Schedule
+from dmt.methods.groups import MethodOptions
+from dmt.methods.plan import Line, Plan, Stage
+from dmt.methods.recipe import Recipe
+from dmt.objectives.base import Objective
+from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, PiModel, PseudoLabel
+from dmt.objectives.peers import CrossPseudo, CrossPseudoPasted
+from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
+from dmt.options import option, require
+
+LINES: tuple[Line, ...] = ("A", "B")
+
+
+@dataclass(frozen=True)
+class StageOptions(MethodOptions):
+    """How the one stage of an online method is trained. What is none is as the recipe has it."""
+
+    epochs: int = option(100, "passes over the unlabeled images")
+    labeled: int | None = option(None, "labeled images per step; none: batch_labeled")
+    unlabeled: int | None = option(None, "unlabeled images per step, each counted once; none: batch_pseudo")
+    rate: float | None = option(None, "learning rate; none: rate")
+    rate_ramp: str | None = option(None, "how the learning rate falls; none: rate_ramp")
+    optimizer: Optimizer = option("sgd", "sgd, nesterov, adam or adamw")
+    weight_decay: float | None = option(None, "weight decay; none: weight_decay")
+    decay: Decay = option("all", "which parameters decay: all, or kernels only")
+    encoder: float = option(1.0, "the encoder's learning rate as a share of the rate")
+    ema: float | None = option(None, "decay of the slow copy; none: ema")
+
+    def __post_init__(self) -> None:
+        for key in ("epochs", "labeled", "unlabeled"):
+            value = getattr(self, key)
+            require(f"{self.group}.{key}", value, value is None or value >= 1, "at least 1")
+        require(f"{self.group}.rate", self.rate, self.rate is None or self.rate > 0, "greater than 0")
+        require(f"{self.group}.ema", self.ema, self.ema is None or 0 <= self.ema < 1, "at least 0 and below 1")
+
+    def schedule(self, recipe: Recipe) -> Schedule:
+        """The same with what the recipe says filled in."""
+        descent = Descent(
+            rate=self.rate or recipe.rate,
+            optimizer=self.optimizer,
+            momentum=recipe.momentum,
+            weight_decay=recipe.weight_decay if self.weight_decay is None else self.weight_decay,
+            decay=self.decay,
+            encoder=self.encoder,
+        )
+        return Schedule(
+            epochs=self.epochs,
+            descent=descent,
+            rate_ramp=self.rate_ramp or recipe.rate_ramp,
+            labeled=self.labeled or recipe.batch_labeled,
+            unlabeled=self.unlabeled or recipe.batch_pseudo,
+            ema=recipe.ema if self.ema is None else self.ema,
+        )
+
+
+def one_stage(recipe: Recipe, own: StageOptions, objective: Objective) -> Plan:
+    """All of an online method: a stage named by its lines, from fresh nets."""
+    lines = LINES[: objective.lines]
+    stage = Stage(f"{''.join(lines)}1", lines, 1, objective, own.schedule(recipe))
+    return Plan((stage,), (stage.name,))
+
+
+@dataclass(frozen=True)
+class PseudoLabelOptions(StageOptions):
+    """Of Pseudo-Label."""
+
+    group: ClassVar[str] = "pseudo_label"
+
+    threshold: float = option(0.95, "sites of this confidence or less teach nothing")
+    weight: float = option(1.0, "weight of the unlabeled term after its ramp")
+    ramp: float = option(0.4, "share of the training over which that weight grows")
+
+
+@dataclass(frozen=True)
+class PiModelOptions(StageOptions):
+    """Of the Π-model."""
+
+    group: ClassVar[str] = "pi_model"
+
+    weight: float = option(20.0, "weight of the unlabeled term after its ramp")
+    ramp: float = option(0.4, "share of the training over which that weight grows")
+
+
+@dataclass(frozen=True)
+class UDAOptions(StageOptions):
+    """Of UDA."""
+
+    group: ClassVar[str] = "uda"
+
+    threshold: float = option(0.8, "sites of this confidence or less teach nothing")
+    temperature: float = option(0.4, "by which the target is sharpened")
+    weight: float = option(1.0, "weight of the unlabeled term")
+
+
+@dataclass(frozen=True)
+class FixMatchOptions(StageOptions):
+    """Of FixMatch."""
+
+    group: ClassVar[str] = "fixmatch"
+
+    threshold: float = option(0.95, "sites below this confidence teach nothing")
+    weight: float = option(1.0, "weight of the unlabeled term")
+
+
+@dataclass(frozen=True)
+class FixMatchSegOptions(StageOptions):
+    """Of FixMatch-Seg."""
+
+    group: ClassVar[str] = "fixmatch_seg"
+
+    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+
+
+@dataclass(frozen=True)
+class MeanTeacherOptions(StageOptions):
+    """Of Mean Teacher."""
+
+    group: ClassVar[str] = "mean_teacher"
+
+    ema: float | None = option(0.999, "decay of the slow copy, which teaches")
+    weight: float = option(50.0, "weight of the unlabeled term after its ramp")
+    ramp: float = option(0.4, "share of the training over which that weight grows")
+
+
+@dataclass(frozen=True)
+class MeanTeacherSegOptions(StageOptions):
+    """Of MT-Seg."""
+
+    group: ClassVar[str] = "mt_seg"
+
+    ema: float | None = option(0.99, "decay of the slow copy, which teaches")
+    weight: float = option(1.0, "weight of the unlabeled term after its ramp")
+    ramp: float = option(0.15, "share of the training over which that weight grows")
+
+
+@dataclass(frozen=True)
+class CutMixSegOptions(StageOptions):
+    """Of CutMix-Seg."""
+
+    group: ClassVar[str] = "cutmix_seg"
+
+    ema: float | None = option(0.99, "decay of the slow copy, which teaches")
+    threshold: float = option(0.97, "pixels of at least this confidence count as sure; their share weighs the term")
+    weight: float = option(1.0, "weight of the unlabeled term")
+
+
+@dataclass(frozen=True)
+class CrossPseudoOptions(StageOptions):
+    """Of CPS."""
+
+    group: ClassVar[str] = "cps"
+
+    weight: float = option(1.5, "weight of the labels that the nets give each other")
+
+
+@dataclass(frozen=True)
+class CrossPseudoPastedOptions(StageOptions):
+    """Of CPS with CutMix."""
+
+    group: ClassVar[str] = "cps_cutmix"
+
+    weight: float = option(1.0, "weight of the labels that the nets give each other")
+
+
+def pseudo_label(recipe: Recipe, own: PseudoLabelOptions) -> Plan:
+    return one_stage(recipe, own, PseudoLabel(own.threshold, own.weight, own.ramp))
+
+
+def pi_model(recipe: Recipe, own: PiModelOptions) -> Plan:
+    return one_stage(recipe, own, PiModel(own.weight, own.ramp))
+
+
+def uda(recipe: Recipe, own: UDAOptions) -> Plan:
+    return one_stage(recipe, own, UDA(own.threshold, own.temperature, own.weight))
+
+
+def fixmatch(recipe: Recipe, own: FixMatchOptions) -> Plan:
+    return one_stage(recipe, own, FixMatch(own.threshold, own.weight))
+
+
+def fixmatch_seg(recipe: Recipe, own: FixMatchSegOptions) -> Plan:
+    return one_stage(recipe, own, FixMatchSeg(own.threshold))
+
+
+def mean_teacher(recipe: Recipe, own: MeanTeacherOptions) -> Plan:
+    return one_stage(recipe, own, MeanTeacher(own.weight, own.ramp))
+
+
+def mt_seg(recipe: Recipe, own: MeanTeacherSegOptions) -> Plan:
+    return one_stage(recipe, own, MeanTeacherSeg(own.weight, own.ramp))
+
+
+def cutmix_seg(recipe: Recipe, own: CutMixSegOptions) -> Plan:
+    return one_stage(recipe, own, CutMixSeg(own.threshold, own.weight))
+
+
+def cps(recipe: Recipe, own: CrossPseudoOptions) -> Plan:
+    return one_stage(recipe, own, CrossPseudo(own.weight))
+
+
+def cps_cutmix(recipe: Recipe, own: CrossPseudoPastedOptions) -> Plan:
+    return one_stage(recipe, own, CrossPseudoPasted(own.weight))

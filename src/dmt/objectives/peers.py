@@ -1,0 +1,101 @@
+"""Two nets teach each other, within the step: cross pseudo supervision, with and without pasting.
+
+One backward over the sum of all terms is enough: what teaches is detached, so each term reaches one net.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from dmt.core import losses, pasting
+from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
+from dmt.objectives.itself import WEAK, Pasted, supervised, sure
+from dmt.types import Batch, BatchShape
+
+
+@dataclass(frozen=True)
+class CrossPseudo(Objective):
+    """Σ_i CE(f_i, y) + w·(CE(p₁, argmax p₂) + CE(p₂, argmax p₁)) over labeled and unlabeled images (Chen et al. 2021).
+
+    Every site counts: there is no threshold and no ramp.
+
+    Attributes:
+        weight: w.
+    """
+
+    lines: ClassVar[int] = 2
+    views: ClassVar[tuple[str, ...]] = (WEAK,)
+    labeled_view: ClassVar[str] = WEAK
+
+    weight: float = 1.5
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(2 * shape.images)
+
+    def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
+        count = len(batch.views[WEAK])
+        images = torch.cat([batch.views[WEAK], batch.images])
+        first, second = (net(images) for net in cast.nets)
+        labeled = supervised(first[count:], batch) + supervised(second[count:], batch)
+        valid = _with_labeled(batch)
+        cross = taught(first, sure(second)[1], valid) + taught(second, sure(first)[1], valid)
+        logged = detached(labeled=labeled, unlabeled=cross, agree=agreement(first[:count], second[:count]))
+        return Loss(labeled + self.weight * cross, logged)
+
+
+@dataclass(frozen=True)
+class CrossPseudoPasted(Objective):
+    """The same with CutMix: each net labels clean images, both learn from pasted ones, labels pasted alike.
+
+    Attributes:
+        weight: w.
+        boxes: pasted boxes in each image.
+        area: the share of the image that they cover together, from … to, overlaps not counted.
+    """
+
+    lines: ClassVar[int] = 2
+    views: ClassVar[tuple[str, ...]] = (WEAK,)
+    labeled_view: ClassVar[str] = WEAK
+
+    weight: float = 1.0
+    boxes: int = 3
+    area: tuple[float, float] = (0.25, 0.5)
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(2 * shape.images, 2 * shape.unlabeled)
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
+        low, high = (each / self.boxes for each in self.area)
+        rng, size = progress.stream("paste"), (shape.height, shape.width)
+        return Pasted(pasting.draw_box(shape.unlabeled, size, (low, high), rng, device, boxes=self.boxes))
+
+    def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
+        paste, clean = draw.paste, batch.views[WEAK]
+        guesses = [net.peek(clean) for net in cast.nets]
+        labels = [paste.apply(sure(guess)[1]) for guess in guesses]
+        images = torch.cat([paste.apply(clean), batch.images])
+        first, second = (net(images) for net in cast.nets)
+        labeled = supervised(first[len(clean) :], batch) + supervised(second[len(clean) :], batch)
+        valid = None if batch.valid is None else paste.apply(batch.valid)
+        cross = taught(first[: len(clean)], labels[1], valid) + taught(second[: len(clean)], labels[0], valid)
+        logged = detached(labeled=labeled, unlabeled=cross, agree=agreement(*guesses))
+        return Loss(labeled + self.weight * cross, logged)
+
+
+def taught(logits: Tensor, labels: Tensor, valid: Tensor | None) -> Tensor:
+    """The mean cross-entropy with the other net's labels."""
+    return losses.mean_over(losses.per_site(logits, labels), valid)
+
+
+def agreement(first: Tensor, second: Tensor) -> Tensor:
+    """The share of sites that both nets label alike."""
+    return (first.detach().argmax(1) == second.detach().argmax(1)).float().mean()
+
+
+def _with_labeled(batch: Batch) -> Tensor | None:
+    """Valid sites of [unlabeled; labeled]: of labeled images those outside of them are the ones without a label."""
+    if batch.valid is None:
+        return None
+    return torch.cat([batch.valid, batch.truth >= 0])

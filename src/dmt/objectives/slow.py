@@ -1,0 +1,119 @@
+"""A slow copy of the net teaches it, within the step: Mean Teacher, MT-Seg, CutMix-Seg.
+
+The slow copy averages BatchNorm's statistics too, so it is asked in eval mode. Labeled and unlabeled terms are
+separate means.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from dmt.core import losses, pasting, ramps, trees
+from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
+from dmt.objectives.itself import WEAK, WEAK2, Pasted, supervised, sure
+from dmt.types import Batch, BatchShape
+
+
+@dataclass(frozen=True)
+class MeanTeacher(Objective):
+    """CE(x, y) + w·r·mean |p_f(v₁) − p_f'(v₂)|²/C over two weak views of unlabeled images (Tarvainen & Valpola 2017).
+
+    Running statistics come from labeled images alone, as in the implementation of the published numbers.
+
+    Attributes:
+        weight: w, once its ramp is over.
+        ramp: the share of the stage over which it grows.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, WEAK2)
+    labeled_view: ClassVar[str] = WEAK
+    slow: ClassVar[bool] = True
+
+    weight: float = 50.0
+    ramp: float = 0.4
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.images, shape.unlabeled)
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Tensor:
+        return trees.send(self.weight * ramps.linear(progress.fraction, self.ramp), device)
+
+    def loss(self, cast: Cast, batch: Batch, draw: Tensor) -> Loss:
+        labeled = supervised(cast.net(batch.images), batch)
+        target = cast.teacher(batch.views[WEAK2]).softmax(1)
+        found = cast.net(batch.views[WEAK], update_statistics=False).softmax(1)
+        unlabeled = losses.mean_over(losses.squared(found, target), batch.valid)
+        return Loss(labeled + draw * unlabeled, detached(labeled=labeled, unlabeled=unlabeled, weight=draw))
+
+
+@dataclass(frozen=True)
+class MeanTeacherSeg(Objective):
+    """CE(x, y) + w·r·mean |z_f(u) − z_f'(u)|²/C: logits of one and the same view (PixelSSL's SSL-MT).
+
+    Attributes:
+        weight: w, once its ramp is over.
+        ramp: the share of the stage over which it grows, by exp(−5(1 − t)²).
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK,)
+    labeled_view: ClassVar[str] = WEAK
+    slow: ClassVar[bool] = True
+
+    weight: float = 1.0
+    ramp: float = 0.15
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.images, shape.unlabeled)
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Tensor:
+        return trees.send(self.weight * ramps.exponential(progress.fraction, self.ramp), device)
+
+    def loss(self, cast: Cast, batch: Batch, draw: Tensor) -> Loss:
+        count = len(batch.views[WEAK])
+        logits = cast.net(torch.cat([batch.views[WEAK], batch.images]))
+        labeled = supervised(logits[count:], batch)
+        target = cast.teacher(batch.views[WEAK])
+        unlabeled = losses.mean_over(losses.squared(logits[:count], target), batch.valid)
+        return Loss(labeled + draw * unlabeled, detached(labeled=labeled, unlabeled=unlabeled, weight=draw))
+
+
+@dataclass(frozen=True)
+class CutMixSeg(Objective):
+    """CE(x, y) + w·s·mean Σ_c (p_f(pasted) − q_f' pasted)², s the share of sure pixels (French et al. 2020).
+
+    Two images are pasted by a box; the target is the slow copy's probabilities, pasted alike. s is one number for
+    the whole batch: the share of its pixels at which the slow copy is at least as sure as the threshold.
+
+    Attributes:
+        threshold: of the slow copy's confidence.
+        weight: w.
+        area: the share of the image that a box covers.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK,)
+    labeled_view: ClassVar[str] = WEAK
+    slow: ClassVar[bool] = True
+
+    threshold: float = 0.97
+    weight: float = 1.0
+    area: float = 0.5
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.images, shape.unlabeled)
+
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
+        rng, size = progress.stream("paste"), (shape.height, shape.width)
+        return Pasted(pasting.draw_box(shape.unlabeled, size, (self.area, self.area), rng, device))
+
+    def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
+        paste, images = draw.paste, batch.views[WEAK]
+        labeled = supervised(cast.net(batch.images), batch)
+        guess = cast.teacher(images)
+        share = losses.mean_over((sure(guess)[0] >= self.threshold).float(), batch.valid)
+        valid = None if batch.valid is None else paste.apply(batch.valid)
+        found = cast.net(paste.apply(images)).softmax(1)
+        unlabeled = losses.mean_over(losses.squared(found, paste.apply(guess.softmax(1)), summed=True), valid)
+        logged = detached(labeled=labeled, unlabeled=unlabeled, kept=share)
+        return Loss(labeled + self.weight * share * unlabeled, logged)

@@ -1,0 +1,39 @@
+"""The doctor's errors, looked for before a run on a user's images: its scores would mean nothing."""
+
+import shlex
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from dmt.data.folders import doctor, photos, survey
+from dmt.data.folders.doctor import Issue
+from dmt.data.folders.photo_files import shown
+from dmt.errors import DataError
+from dmt.runs import progress
+
+
+def errors(folder: Path, watcher: progress.Watcher | None = None) -> tuple[str, ...]:
+    """A line for each thing that would make a run meaningless.
+
+    Unlabeled images, which are most of a folder, are not looked at: the one error about them, that none can be read,
+    is raised when they are read for training.
+    """
+    contents = replace(photos.open_folder(folder), unlabeled=())
+    watching: AbstractContextManager[progress.Watcher] = progress.default() if watcher is None else nullcontext(watcher)
+    with watching as hears:
+        seen = survey.survey(contents, lambda done, of: hears.busy("checking labeled images", done, of))
+    return tuple(_line(each) for each in doctor.problems(contents, seen) if each.severity == "error")
+
+
+def require_none(folder: Path, found: tuple[str, ...]) -> None:
+    """Refuse a folder with errors, naming the first."""
+    if not found:
+        return
+    more = f" (and {len(found) - 1} more error{'s' if len(found) > 2 else ''})" if len(found) > 1 else ""
+    see = f"dmt check {shlex.quote(shown(folder))} shows all of it, --anyway trains nevertheless"
+    raise DataError(f"a run on {shown(folder)} would be meaningless: {found[0]}{more}; {see}")
+
+
+def _line(issue: Issue) -> str:
+    """With the first of its details, which name files and reasons."""
+    return " ".join([issue.text, *issue.details[:1]])

@@ -1,0 +1,108 @@
+"""The optimizers of a stage: one rule for its nets, and one for each part that is trained beside them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dmt.core.schedule import Descent
+from dmt.models import groups
+from dmt.objectives.base import Part
+
+Named = dict[str, nn.Parameter]
+STATE = {
+    "sgd": ("momentum_buffer",),
+    "nesterov": ("momentum_buffer",),
+    "adam": ("exp_avg", "exp_avg_sq", "step"),
+    "adamw": ("exp_avg", "exp_avg_sq", "step"),
+}
+"""What each optimizer remembers of a parameter. All of it starts at zero."""
+
+
+class Optimizers:
+    """Moves all parameters of a stage along their gradients.
+
+    Every rate is a share of the nets' rate, so that one number steers a step. What optimizers remember is there from
+    the beginning: a first step from zeros equals one without, and a recorded step needs its tensors in place.
+
+    Args:
+        nets: by line.
+        parts: modules beside them, by name.
+        descent: the nets' rule.
+    """
+
+    def __init__(self, nets: Mapping[str, nn.Module], parts: Mapping[str, Part], descent: Descent) -> None:
+        self._rules: list[tuple[torch.optim.Optimizer, str, Named]] = []
+        named: Named = {}
+        encoders: set[str] = set()
+        for line, net in nets.items():
+            named |= {f"{line}.{name}": parameter for name, parameter in net.named_parameters()}
+            encoders |= {f"{line}.{name}" for name in groups.encoder_names(net)}
+        self._add(named, encoders, descent, descent.rate)
+        for name, part in parts.items():
+            beside = {f"{name}.{key}": parameter for key, parameter in part.module.named_parameters()}
+            self._add(beside, set(), part.descent, descent.rate)
+
+    def _add(self, named: Named, encoders: set[str], descent: Descent, rate: float) -> None:
+        optimizer = _build(_groups(named, encoders, descent, rate), descent, next(iter(named.values())).device)
+        self._rules.append((optimizer, descent.optimizer, named))
+        for _ in self._places(self._rules[-1:]):
+            pass  # asking for a place makes it
+
+    def zero_grad(self) -> None:
+        for optimizer, _, _ in self._rules:
+            optimizer.zero_grad(set_to_none=True)
+
+    def step(self, rate: Tensor) -> None:
+        """Move by the gradients. ``rate`` is that of the nets, 0-d, on their device."""
+        for optimizer, _, _ in self._rules:
+            for group in optimizer.param_groups:
+                group["lr"] = rate if group["share"] == 1.0 else rate * group["share"]
+            optimizer.step()
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything they remember, by the name of the parameter and of what it is."""
+        return {f"{name}:{key}": place for name, key, place in self._places(self._rules)}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Remember what was saved."""
+        for name, key, place in self._places(self._rules):
+            place.copy_(state[f"{name}:{key}"])
+
+    def _places(self, rules: Iterable[tuple[torch.optim.Optimizer, str, Named]]) -> Iterable[tuple[str, str, Tensor]]:
+        for optimizer, kind, named in rules:
+            for name, parameter in named.items():
+                if not parameter.requires_grad:
+                    continue
+                for key in STATE[kind]:
+                    memory = optimizer.state[parameter]
+                    if key not in memory:
+                        memory[key] = _nothing(parameter, key)
+                    yield name, key, memory[key]
+
+
+def _nothing(parameter: nn.Parameter, key: str) -> Tensor:
+    """What is remembered before the first step, in the memory layout of the parameter."""
+    return torch.zeros((), device=parameter.device) if key == "step" else torch.zeros_like(parameter.detach())
+
+
+def _groups(named: Named, encoders: set[str], descent: Descent, rate: float) -> list[dict[str, Any]]:
+    """Parameters that are moved alike: by their rate, as a share of the nets' rate, and by their decay."""
+    found: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in named.items():
+        factor = descent.encoder if name in encoders else 1.0
+        share = descent.rate / rate * factor
+        decays = descent.decay == "all" or parameter.ndim > 1
+        found.setdefault((share, descent.weight_decay if decays else 0.0), []).append(parameter)
+    return [{"params": params, "share": share, "weight_decay": decay} for (share, decay), params in found.items()]
+
+
+def _build(groups_: list[dict[str, Any]], descent: Descent, device: torch.device) -> torch.optim.Optimizer:
+    rate = torch.tensor(descent.rate, device=device)
+    if descent.optimizer in ("sgd", "nesterov"):
+        nesterov = descent.optimizer == "nesterov"
+        return torch.optim.SGD(groups_, lr=rate, momentum=descent.momentum, nesterov=nesterov, fused=True)
+    kind = torch.optim.Adam if descent.optimizer == "adam" else torch.optim.AdamW
+    betas = (descent.momentum, 0.999)
+    return kind(groups_, lr=rate, betas=betas, fused=True, capturable=device.type == "cuda")
