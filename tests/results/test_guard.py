@@ -79,7 +79,7 @@ def test_a_run_in_which_nothing_happens_is_left_in_peace(start: Path, tmp_path: 
     report, said = fit(tmp_path, start, "dst")
     assert said == []
     assert list(found(report)) == [" no gain"]  # indeed: nothing happened
-    assert "cannot be told from chance" in report.verdicts()[0]
+    assert "indistinguishable from chance" in report.verdicts()[0]
 
 
 def test_a_round_that_makes_validation_worse(ruined: tuple[Path, list[str]]) -> None:
@@ -123,7 +123,7 @@ def test_a_collapse_to_one_class(start: Path, tmp_path: Path) -> None:
     assert [(each.kind, each.where) for each in findings] == [
         ("collapsed", "A0"), ("collapsed", "A1"), ("collapsed", "A1"),
     ]  # fmt: skip
-    assert findings[0].text == "the net calls 100% of what validation shows class 4, and 10% are"
+    assert findings[0].text == "the net calls 100% of the validation images class 4, and 10% are"
     assert findings[0].remedy == "--set epochs=4, or --set rate=5e-10"  # a first net has mostly seen too little
     assert findings[2].remedy == "--set rate_round=5e-10"
     assert findings[1].text == "100% of the pseudo labels are class 4, and 10% of the labels"
@@ -278,7 +278,7 @@ def test_the_verdict_on_one_seed_has_an_interval(tmp_path: Path) -> None:
     assert text == f"DMT +4.0 points over Baseline with the same labels {interval}; round 1 was best by validation"
     assert [finding.kind for finding in guard.findings(job, base)] == ["worse"]  # the last round
     worse = guard.verdict([base], [base]), guard.verdict([dataclasses.replace(base, method="dmt")], [job])
-    assert "cannot be told from chance" in worse[0]
+    assert "indistinguishable from chance" in worse[0]
     assert "class 3 got worse" in worse[1]
     assert "4.0 points below Baseline with the same labels (−" in worse[1]
     ways = guard.findings(dataclasses.replace(base, method="dmt"), job)[-1]
@@ -295,11 +295,11 @@ def test_the_verdict_over_seeds_has_their_spread(tmp_path: Path) -> None:
     two = [written(folder, "dst", [right(320 + more)], seed)[1] for seed, more in ((1, 8), (2, 24))]
     # both gain, but two seeds hardly know how far a third may lie
     assert guard.verdict(two, bases).endswith("+4.0 ± 2.8 points over Baseline with the same labels (2 seeds); "
-                                              "this cannot be told from chance")  # fmt: skip
+                                              "this is indistinguishable from chance")  # fmt: skip
     mixed = [
         written(folder, "cl", [right(320 + more)], seed)[1] for seed, more in zip((1, 2, 3), (40, -36, 2), strict=True)
     ]
-    assert "cannot be told from chance" in guard.verdict(mixed, bases)
+    assert "indistinguishable from chance" in guard.verdict(mixed, bases)
 
 
 def test_the_verdict_says_when_validation_images_were_all_there_was(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_of_first_nets_that_were_kept_no_gain_is_expected(tmp_path: Path) -> Non
     base = guard.base(job, [job])
     assert base is not None
     assert guard.verdict([job], [base]) == (
-        "DMT kept its first nets, which are the Baseline's: validation liked no round better"
+        "DMT kept its first nets, which are the Baseline's: no round did better on validation"
     )
     assert "--seeds" not in guard.findings(job, base)[-1].remedy
 

@@ -1,15 +1,13 @@
 """What an audit found, written down: the gallery, a CSV for each list, and a file for Label Studio."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
 
-from dmt import files
+from dmt import files, pictures
 from dmt.auditing import audit_tables, gallery, label_studio, mask_pictures
 from dmt.auditing.ensembles import Ensemble, Images
 from dmt.auditing.gallery import Names, PictureList
@@ -142,19 +140,14 @@ def _label_studio(output: AuditOutput, found: Sequence[Candidate], made: dict[in
     files.write(output.out / INTERFACE, interface.encode())
 
 
-def _labeling(output: AuditOutput, each: Candidate, pictures: MaskPictures | None) -> LabelingTask:
+def _labeling(output: AuditOutput, each: Candidate, drawn: MaskPictures | None) -> LabelingTask:
     path, size = each.file, None
     if output.files is None:
         path = f"{IMAGES}/{name_of(each.position, each.file)}.png"
-        files.write(output.out / path, _png(mask_pictures.picture(output.task.unlabeled, each.position)))
-    elif pictures is not None:
+        image = mask_pictures.picture(output.task.unlabeled, each.position)
+        files.write(output.out / path, pictures.encode(Image.fromarray(image)))
+    elif drawn is not None:
         size = photo_files.photo_size(output.files / each.file)  # in training, large photos are made smaller
     why = (("doubt", round(each.doubt, 4)), ("disagreement", round(each.disagreement, 4)))
-    mask = None if pictures is None else pictures.suggested
-    return LabelingTask(path, each.label if pictures is None else None, mask, each.sure, size, why)
-
-
-def _png(image: np.ndarray) -> bytes:
-    content = io.BytesIO()
-    Image.fromarray(image).save(content, "PNG")
-    return content.getvalue()
+    mask = None if drawn is None else drawn.suggested
+    return LabelingTask(path, each.label if drawn is None else None, mask, each.sure, size, why)

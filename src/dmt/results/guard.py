@@ -55,7 +55,7 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
     title = catalogue.get(job.method).title
     gentler = f"{_gentler(job)}, or use --method {catalogue.baseline().name}"
     if _kept_first(job, base):
-        text = f"{title} kept its first nets, which are the Baseline's: validation liked no round better"
+        text = f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
         yield Finding("no gain", "", text, gentler)
         return
     change = gain(job, base)
@@ -65,7 +65,7 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
         text = f"{title} is clearly worse than Baseline with the same labels: {guard_rules.points(change)}"
         yield Finding("no gain", "", text, gentler)
     else:
-        text = f"{title} cannot be told from Baseline with the same labels: {guard_rules.points(change)}"
+        text = f"{title} is indistinguishable from Baseline with the same labels: {guard_rules.points(change)}"
         yield Finding("no gain", "", text, "several --seeds, more images to measure on, more unlabeled images")
 
 
@@ -158,7 +158,7 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
         return f"{title} cannot be compared with Baseline: there is no truth to measure them by"
     first = sum(_kept_first(*pair) for pair in pairs)
     if first == len(pairs):
-        return f"{title} kept its first nets, which are the Baseline's: validation liked no round better"
+        return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
     parts = [f"{title} {_gained(pairs)}", *_best_round([job for job, _ in pairs]), *_worse_classes(pairs)]
     if first:
         parts.append(f"{first} of {len(pairs)} seeds kept their first nets, which are the Baseline's")
@@ -181,7 +181,7 @@ def _gained(pairs: Sequence[Pair]) -> str:
         where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped()[0].shown} images"
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
         text += f" ({low} to {high} in 90 % of draws of the {where})"
-    return text if change.clear else f"{text}; this cannot be told from chance"
+    return text if change.clear else f"{text}; this is indistinguishable from chance"
 
 
 def _best_round(jobs: Sequence[JobResult]) -> Iterable[str]:

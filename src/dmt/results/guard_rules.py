@@ -131,7 +131,7 @@ def _collapsed(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     top = _collapse(confusion.sum(0), truth)
     if top is not None:
         share = confusion.sum(0)[top] / confusion.sum()
-        text = f"the net calls {share:.0%} of what validation shows {names(job, [top])}, and {truth[top]:.0%} are"
+        text = f"the net calls {share:.0%} of the validation images {names(job, [top])}, and {truth[top]:.0%} are"
         yield Finding("collapsed", stage.title, text, _trained(stage), names(job, [top]))
 
 
@@ -195,7 +195,7 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
         return  # the Oracle was trained on the validation images too
     more = "more images in val/" if job.data in presets.OWN else "a higher --set validation=…"
     if "validation" not in stage.outcome["scores"]:
-        text = "without validation images nothing tells whether a round helps, and the last net is used"
+        text = "without validation images nothing shows whether a round helps, and the last net is used"
         yield Finding("unsure", stage.title, text, more)
         return
     found = stage.evidence("validation", "raw")
@@ -204,7 +204,7 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     drawn = evidence.interval(found.score(), evidence.spread([found], []))
     margin = (drawn.high - drawn.low) / 2
     if margin > UNSURE or found.images < FEW:
-        text = f"{found.images} validation images are too few to tell whether a round helps"
+        text = f"{found.images} validation images are too few to know whether a round helps"
         text += f": a score of {drawn.value:.1f} may be off by {margin:.1f} points" if margin else ""
         yield Finding("unsure", stage.title, text, more)
 

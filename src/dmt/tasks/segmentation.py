@@ -71,7 +71,7 @@ class Segmentation(Task):
         return int((images.heights * images.widths).sum()) / (self.window.height * self.window.width)
 
     def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
-        """At their native size, padded to a multiple of 32; those of equal padded size share a batch."""
+        """At their native size, padded to a multiple of `PADDING`; those of equal padded size share a batch."""
         for group in size_groups.groups(images.images.sizes, pixels=min(4_000_000, LOGITS // len(self.classes))):
             truth = None
             if isinstance(images, LabeledSet):

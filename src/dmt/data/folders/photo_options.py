@@ -1,4 +1,4 @@
-"""Own images: what a run has to remember of them, so that it can go on, be scored and be used without guessing."""
+"""A user's images: what a run has to remember of them, so that it can be resumed, scored and used without guessing."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ from dmt.types import Sizes
 class PhotoOptions:
     """Images of one's own that get one label each."""
 
-    dataset: str = option("photos", "own images")
+    dataset: str = option("photos", "your images")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images of each class held out for validation, if the folder has no val/")
-    size: int = option(64, "photos are cut to a square and resized to so many pixels a side")
+    size: int = option(64, "photos are cropped to a square and resized to this many pixels per side")
     augment: str = option("sane", "augmentation: " + ", ".join(augment.POLICIES))
     augment_weak: str | None = option(
         None, "augmentation of weak views (online methods); none: by augment", neutral=True
@@ -51,13 +51,13 @@ class PhotoOptions:
 class PhotoMaskOptions:
     """Images of one's own whose pixels get labels."""
 
-    dataset: str = option("photo-masks", "own images with masks")
+    dataset: str = option("photo-masks", "your images with masks")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
     palette: tuple[int, ...] = option((), "red, green, blue of each class, from the folder")
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images held out for validation, if the folder has no val/")
-    size: int = option(512, "photos whose longer side is more than this are made smaller")
+    size: int = option(512, "photos whose longer side exceeds this are shrunk to it")
     crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
     scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
     flip: bool = option(True, "mirror half of the images")
