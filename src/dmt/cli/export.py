@@ -36,11 +36,7 @@ def export(
     \b
     dmt export runs/a --to onnx                            then run it with any ONNX runtime
     dmt export runs/s --to onnx --check photos/ --out scenes.onnx
-<<<<<<< HEAD
-    dmt export runs/a --to safetensors                     read it again by dmt.use.exporting.load
-=======
     dmt export runs/a --to safetensors                     load it with dmt.use.exporting.load
->>>>>>> main
     The net takes images in [0, 1] and gives logits. It is compared with the original; if it differs, nothing is kept.
     """
     exported = exporting.export(
