@@ -76,7 +76,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 def _git() -> dict[str, Any] | None:
     """The commit of the source tree that runs, if it is a checkout."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
 
