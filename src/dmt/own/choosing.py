@@ -16,6 +16,7 @@ from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.methods.recipe import Recipe
+from dmt.models import names
 from dmt.own import schedules
 from dmt.presets import Preset
 
@@ -113,11 +114,11 @@ class _Net:
 
     @property
     def frozen(self) -> bool:
-        return self.name.startswith("frozen:")
+        return names.is_frozen(self.name)
 
     @property
     def published(self) -> bool:
-        return self.start != "random" and self.name.startswith(("frozen:", "timm:"))
+        return self.start != "random" and names.encoder(self.name) is not None
 
 
 def _image_net(asked: Asked, large: bool, side: int, labels: int) -> _Net:
@@ -197,7 +198,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         size=most,
         crop=(crop, crop),
     )
-    recipe = schedules.for_pixels(options, large, pretrained=start != "random" and not net.startswith("fcn-"))
+    recipe = schedules.for_pixels(options, large, pretrained=start != "random" and names.kind(net) != "fcn")
     lines = (
         f"task: pixels get labels, {len(contents.classes)} classes ({contents.layout})",
         f"size={most}, crop={crop},{crop}: the photos' shorter side has a median of {side}" + _cap(large, side, crop),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dmt.data.images import augment
 from dmt.data.images.augment import Augment
-from dmt.data.pixels.windows import Window
+from dmt.data.pixels.window_options import WindowOptions
 from dmt.errors import ConfigError, unknown
 from dmt.options import option, require
 from dmt.types import Sizes
@@ -48,7 +48,7 @@ class PhotoOptions:
 
 
 @dataclass(frozen=True)
-class PhotoMaskOptions:
+class PhotoMaskOptions(WindowOptions):
     """Images of one's own whose pixels get labels."""
 
     dataset: str = option("photo-masks", "your images with masks")
@@ -58,24 +58,13 @@ class PhotoMaskOptions:
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images held out for validation, if the folder has no val/")
     size: int = option(512, "photos whose longer side exceeds this are shrunk to it")
-    crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
-    scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
-    flip: bool = option(True, "mirror half of the images")
 
     def __post_init__(self) -> None:
         require("size", self.size, 16 <= self.size <= 4096, "between 16 and 4096")
         require("validation", self.validation, self.validation >= 0, "0 or more")
-        require("crop", list(self.crop), len(self.crop) == 2, "two whole numbers, height and width")
-        require("scale", list(self.scale), len(self.scale) == 2, "two numbers")
-        self.window  # noqa: B018  refuses what is no window
+        super().__post_init__()
         if len(self.palette) % 3:
             raise ConfigError("palette must be three numbers for each class")
-
-    @property
-    def window(self) -> Window:
-        height, width = self.crop
-        low, high = self.scale
-        return Window(height, width, (low, high), self.flip)
 
     @property
     def colors(self) -> tuple[tuple[int, int, int], ...]:
