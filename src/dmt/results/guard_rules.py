@@ -270,7 +270,8 @@ def names(job: JobResult, labels: Sequence[int]) -> str:
 
 def _slower(stage: StageResult) -> str:
     """Half the learning rate, by the option of the stage."""
-    rate = stage.outline.get("schedule", {}).get("rate")
+    schedule = stage.outline.get("schedule", {})
+    rate = schedule.get("descent", schedule).get("rate")  # release 0.1 wrote the rate beside the epochs
     key = "rate_round" if stage.round else "rate"
     return f"a lower {key}" if rate is None else f"--set {key}={rate / 2:g}"
 
