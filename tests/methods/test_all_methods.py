@@ -29,7 +29,7 @@ from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.methods.plan import Plan
-from dmt.objectives.base import Cast, Loss, Net, Objective, Progress
+from dmt.objectives.base import Cast, Net, Objective, Progress
 from dmt.reporting import report_file
 from dmt.results.report import Report
 from dmt.runs import stopping
@@ -323,7 +323,6 @@ def replanned(tree: Any, order: Tensor) -> Any:
         branches = [replanned(branch, order) for branch in tree]
         return type(tree)(*branches) if hasattr(tree, "_fields") else tuple(branches)
     return tree
-
 
 
 @every_taught

@@ -109,9 +109,7 @@ class Case:
         nets, slow = [IMAGES, PEER][: self.objective.lines], [SLOW] if self.objective.slow else []
         names = (LABELED, *self.objective.views)
         told = [[{name: each[name] for name in names} for each in side] for side in (nets, slow)]
-        return (
-            ([two_pixels(each) for each in told[0]], [two_pixels(each) for each in told[1]]) if self.pixels else told
-        )  # type: ignore[return-value]
+        return ([two_pixels(each) for each in told[0]], [two_pixels(each) for each in told[1]]) if self.pixels else told  # type: ignore[return-value]
 
 
 @dataclass
@@ -325,7 +323,7 @@ def stored(weighting: str) -> Formula:
 
 
 def stored_pixels(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
-    """Three pixels have a stored label: agreed with, won by the student (weight 0, and it counts), won by the teacher."""
+    """Three pixels have a stored label: agreed with, won by the student (weight 0, still counted), won by the teacher."""
     view = p(theirs[0]["train"])
     weights = np.zeros((2, 1, 2))
     weights[0, 0, 0] = view[0, 1, 0, 0] ** 1.0
@@ -353,9 +351,7 @@ def both(objective: Objective, draw: Any, formula: Formula, **options: Any) -> l
 
 def _stored(weighting: str) -> Case:
     objective = Stored(weighting, gamma=2.0, gamma2=3.0)
-    return Case(
-        objective, HALF, stored(weighting), pseudo=_target(GIVEN, CONFIDENCE), separate=False, name=weighting
-    )
+    return Case(objective, HALF, stored(weighting), pseudo=_target(GIVEN, CONFIDENCE), separate=False, name=weighting)
 
 
 _ALL: list[Case] = [

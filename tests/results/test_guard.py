@@ -222,12 +222,12 @@ def test_with_a_share_the_baseline_is_two_trainings_more(tiny: dict[str, object]
         "shape": "pair",
         "share": 0.8,
     }
-    report = dmt.fit("digits", out=tmp_path, settings=settings, watcher=Silent())
+    report = dmt.fit("digits", out=tmp_path / "run", settings=settings, watcher=Silent())
     assert all(job.finished for job in report.jobs)
     # its own first nets see fewer labels than a Baseline does
     assert guard.base(report.jobs[0], report.jobs[:1]) is None
     assert guard.base(report.jobs[0], report.jobs) is report.jobs[1]
-    assert len(list((tmp_path / "stages").iterdir())) == 4 + 2
+    assert len(list((tmp_path / "run" / "stages").iterdir())) == 4 + 2
     oracle = dmt.fit(
         "digits",
         out=tmp_path.with_name("oracle"),
