@@ -76,7 +76,7 @@ class Table:
 
 
 class SlowTable(Table):
-    """A slow copy of that kind; its rows could get a gradient, and must not."""
+    """A slow copy of that kind: without gradient, as the trainer hands it out."""
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         with torch.no_grad():
