@@ -1,4 +1,4 @@
-"""Own images as a user meets them: from a folder to nets, reports, predictions and exports; of images and of pixels."""
+"""A user's images: from a folder to nets, reports, predictions and exports; of images and of pixels."""
 
 import csv
 import functools
@@ -216,7 +216,7 @@ def test_broken_unlabeled_files_are_skipped_and_told(task: str, tmp_path: Path) 
 
 
 def test_the_oracle_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="which nobody knows here"):
+    with pytest.raises(ConfigError, match="which are unknown here"):
         fit("images", folders["images"], tmp_path / "run", method=["dmt", "oracle"])
     assert not (tmp_path / "run").exists()
 

@@ -36,7 +36,7 @@ def list_(
         str | None, typer.Argument(help="data, methods, nets, options or pixel-options; the first three if left out.")
     ] = None,
 ) -> None:
-    """What there is: data sets, methods and nets, one line each.
+    """List data sets, methods and nets, one line each.
 
     \b
     dmt list
@@ -85,7 +85,7 @@ def plan(
     device: DeviceOpt = "auto",
     time: Annotated[bool, typer.Option(help="Time a few steps of the net to forecast the duration.")] = True,
 ) -> None:
-    """The stages of a method as a table. Trains nothing; needs no data but your own.
+    """The stages of a method as a table. Trains nothing, and reads only your images.
 
     \b
     dmt plan photos/
@@ -127,7 +127,7 @@ def _with_baseline(method: str, config: Config) -> list[Stage]:
 
 
 def _plan_own(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> None:
-    """The stages of a run on own images, and how long they will take, from a rehearsal on some of them."""
+    """The stages of a run on a user's folder, and how long they will take, from timing a few steps."""
     contents = photos.open_folder(folder)
     stages = _with_baseline(method if contents.unlabeled else catalogue.baseline().name, config)
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))

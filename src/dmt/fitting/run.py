@@ -25,7 +25,7 @@ from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop
 
 OWN = ("photos", "photo-masks")
-"""Presets that stand for a folder of own images; as an argument these are names of folders."""
+"""Presets that stand for a folder of a user's images; as an argument these are names of folders."""
 
 
 def fit(
@@ -50,7 +50,7 @@ def fit(
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
-    Repeating the call goes on where it stopped: finished stages are skipped, an interrupted one continues, and the
+    Repeating the call resumes where it stopped: finished stages are skipped, an interrupted one continues, and the
     result equals that of an unbroken run. Stages that several methods have in common are trained once.
 
     Args:
@@ -60,14 +60,14 @@ def fit(
         baseline: train a Baseline too wherever pseudo labels teach, so that the gain is known. It shares its stages
             with the other methods and costs nothing, but with ``share``: then it is two trainings more.
         keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
-            that goes on, and else the last. It may be changed at any time.
+            that is resumed, and else the last. It may be changed at any time.
         seed: one or more; a seed decides the split and every random number.
         settings: options that differ from the preset, by key, e.g. ``{"gamma": 5.0, "online.threshold": 0.95}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
         data_folder: where a data set that is not embedded lies.
         device: "auto", "cpu", "cuda" or "cuda:N".
         fast: compile steps and, on CUDA, record them as a graph; by default on CUDA only.
-        budget: stop cleanly after so many seconds. A new run on own images gets a schedule that fits.
+        budget: stop cleanly after so many seconds. A new run on your images gets a schedule that fits.
         checkpoint_every: seconds between checkpoints within a stage.
         watcher: hears of progress; bars or lines by default.
         stop: several runs may share one; a budget of its own changes no schedule.
@@ -91,7 +91,7 @@ def fit(
         changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
     config = configuration.override(preset.config, changed)
     if notes and changed:
-        notes = (*notes, "set by you instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
+        notes = (*notes, "you set instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
     if own is not None and budget is not None and not _is_run(folder):
         config, fitted = _fitted(config, own, execution, ending)
         notes = (*notes, *fitted)
@@ -169,7 +169,7 @@ def _fitted(config: Config, own: Path, execution: Execution, ending: Stop) -> tu
 
 
 def own_folder(data: str | Path) -> Path | None:
-    """The folder of own images that ``data`` names; None if it names a preset."""
+    """The folder of images that ``data`` names; None if it names a preset."""
     own = isinstance(data, Path) or data in OWN
     if not own and data in presets.PRESETS:
         return None
@@ -184,13 +184,13 @@ def own_folder(data: str | Path) -> Path | None:
 
 
 def _chosen(own: Path, folder: Folder, execution: Execution, asked: Asked) -> tuple[Preset, tuple[str, ...]]:
-    """What was chosen for own images: now, or when the run that goes on was made."""
+    """What was chosen for a user's folder: now, or when the run to resume was made."""
     if not _is_run(folder):
         setup = choosing.choose(own, execution.device, asked)
         return setup.preset, (*setup.contents.notes, *setup.lines)
     known = presets.get(folder.manifest()["data"])
     if known.name not in presets.OWN:
-        raise RunError(f"{folder.path} was made for '{known.name}', not for images of your own; give another --out")
+        raise RunError(f"{folder.path} was made for '{known.name}', not for your images; give another --out")
     return replace(known, config=reading.configuration_of(folder)), ()
 
 
@@ -209,7 +209,7 @@ def _require_fitting(method: Method, config: Config, own: Path | None) -> None:
     if what not in method.serves:
         raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
     if own is not None and method.ceiling:
-        raise ConfigError(f"the {method.title} needs the labels of all images, which nobody knows here; leave it out")
+        raise ConfigError(f"the {method.title} needs the labels of all images, which are unknown here; leave it out")
     if not config.data.sizes.unlabeled and method.semi_supervised:
         alone = catalogue.baseline().name
         raise ConfigError(f"there are no unlabeled images to learn from; add some, or use --method {alone}")
