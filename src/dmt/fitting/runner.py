@@ -273,9 +273,8 @@ class Runner:
         splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
         scores = assessment.scores(trainer, task, splits, place)
         checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
-        if task.pixels:
-            net = next(iter(trainer.nets.values()))
-            samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
+        net = next(iter(trainer.nets.values()))
+        samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
         Journal(place / run_files.JOURNAL).write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:
             lesson.close()

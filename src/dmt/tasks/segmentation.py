@@ -86,12 +86,6 @@ class Segmentation(Task):
         packed = size_groups.gather_plane(pseudo.confidence, group, device, fill=-codes.OFFSET)
         return Target(size_groups.truth(labels), codes.decode(packed))
 
-    def labeled_sites(self) -> list[int]:
-        counts = torch.zeros(256, dtype=torch.int64)
-        for position in range(len(self.labeled)):
-            counts += self.labeled.labels.image(position).flatten().bincount(minlength=256)
-        return counts[: len(self.classes)].tolist()  # without 255, a pixel that has no label
-
 
 def net_spec(options: SegmentOptions, net: str) -> NetSpec:
     """What a net must fit to work on a data set that is not open."""
