@@ -12,9 +12,10 @@ from tests.conftest import TINY
 from typer.testing import CliRunner
 
 import dmt
-from dmt import files
+from dmt import files, presets
 from dmt.cli import app
 from dmt.core.evidence import Evidence
+from dmt.methods import catalogue
 from dmt.results import guard, guard_rules, guard_summary, reading
 from dmt.results.guard import Finding
 from dmt.results.reading import JobResult, StageResult
@@ -130,6 +131,16 @@ def test_a_collapse_to_one_class(start: Path, tmp_path: Path) -> None:
     assert len(said) == 3
 
 
+def test_an_online_method_is_told_its_own_options_and_of_both_its_lines(start: Path, tmp_path: Path) -> None:
+    start = biased(start, tmp_path / "start.safetensors", 4, 100.0)
+    report, said = fit(tmp_path / "run", start, "cps", **{"cps.epochs": 1})
+    findings = guard.findings(report.jobs[0])
+    assert [(each.kind, each.where) for each in findings] == [("collapsed", "A1"), ("collapsed", "B1")]
+    assert {each.remedy for each in findings} == {"--set cps.epochs=2, or --set cps.rate=5e-10"}
+    assert len([line for line in said if "CPS AB1" in line]) == 1  # the same of both is said once
+    assert "best by validation" not in report.verdicts()[0]
+
+
 def test_nets_that_know_one_class_are_not_told_that_they_agree(start: Path, tmp_path: Path) -> None:
     """A teacher that collapsed is what is wrong, and it was said."""
     start = biased(start, tmp_path / "start.safetensors", 4, 100.0)
@@ -211,15 +222,15 @@ def test_with_a_share_the_baseline_is_two_trainings_more(tiny: dict[str, object]
         "shape": "pair",
         "share": 0.8,
     }
-    report = dmt.fit("digits", out=tmp_path, settings=settings, watcher=Silent())
+    report = dmt.fit("digits", out=tmp_path / "run", settings=settings, watcher=Silent())
     assert all(job.finished for job in report.jobs)
     # its own first nets see fewer labels than a Baseline does
     assert guard.base(report.jobs[0], report.jobs[:1]) is None
     assert guard.base(report.jobs[0], report.jobs) is report.jobs[1]
-    assert len(list((tmp_path / "stages").iterdir())) == 4 + 2
+    assert len(list((tmp_path / "run" / "stages").iterdir())) == 4 + 2
     oracle = dmt.fit(
         "digits",
-        out=tmp_path / "oracle",
+        out=tmp_path.with_name("oracle"),
         method="oracle",
         settings=settings | {"shape": "chain", "share": "none"},
         watcher=Silent(),
@@ -284,6 +295,41 @@ def test_the_verdict_on_one_seed_has_an_interval(tmp_path: Path) -> None:
     ways = guard.findings(dataclasses.replace(base, method="dmt"), job)[-1]
     assert "clearly worse than Baseline with the same labels: −4.0 points (−" in ways.text
     assert "gamma" not in ways.remedy  # nothing here weighs its labels
+
+
+ONE_STAGE = [
+    method.name
+    for method in catalogue.METHODS.values()
+    if method.compared and len(method.plan(presets.get("digits").config.recipe).stages) == 1
+]
+
+
+@pytest.mark.parametrize("method", ONE_STAGE)
+def test_a_method_of_one_stage_has_no_best_round_and_options_of_its_own(method: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    _, base = written(folder, "baseline", [right(344)])
+    _, job = written(folder, method, [right(320)])
+    outline = {"schedule": {"epochs": 3, "descent": {"rate": 0.5}}}
+    stage = dataclasses.replace(job.stages[0], name="A1", round=1, outline=outline)
+    job = dataclasses.replace(job, stages=(stage,), results=("A1",))
+    assert "by validation" not in guard.verdict([job], [base])
+    group = catalogue.get(method).options
+    assert group is not None
+    assert guard.findings(job, base)[-1].remedy == f"a lower {group.group}.rate, or use --method baseline"
+    assert guard_rules._trained(job, stage) == f"--set {group.group}.epochs=6, or --set {group.group}.rate=0.25"
+
+
+@pytest.mark.parametrize(
+    ("method", "number", "keys"),
+    [("dmt", 0, ["rate", "epochs"]), ("dmt", 1, ["rate_round", "epochs_round"]),
+     ("online", 0, ["rate", "epochs"]), ("online", 1, ["rate_round", "online.epochs"])],
+)  # fmt: skip
+def test_options_are_those_that_the_stage_reads(method: str, number: int, keys: list[str], tmp_path: Path) -> None:
+    _, job = written(Folder(tmp_path), method, [right(320), right(344)])
+    assert [guard_rules.option(job, job.stages[number], name) for name in ("rate", "epochs")] == keys
+    assert guard_rules._slower(job, job.stages[number]) == f"a lower {keys[0]}"
+    old = dataclasses.replace(job.stages[number], outline={"schedule": {"rate": 0.5}})  # as release 0.1 wrote it
+    assert guard_rules._slower(job, old) == f"--set {keys[0]}=0.25"
 
 
 def test_the_verdict_over_seeds_has_their_spread(tmp_path: Path) -> None:

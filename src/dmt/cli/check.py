@@ -6,10 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.data.folders import doctor, photos, survey
 from dmt.errors import DmtError
-from dmt.own import choosing, planning
-from dmt.runs import environment, progress
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -30,6 +27,10 @@ def check(
     Layouts: labeled/<class>/* and unlabeled/**; one folder of images and a CSV (file,label);
     labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
     """
+    from dmt.data.folders import doctor, photos, survey
+    from dmt.own import choosing, planning
+    from dmt.runs import environment, progress
+
     execution = environment.pick_execution(device)
     contents = photos.open_folder(folder)
     with progress.default() as watcher:

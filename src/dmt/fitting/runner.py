@@ -179,7 +179,8 @@ class Runner:
         """Everything the guard finds in a stage now; what is new is said at once."""
         described = next(job for job, works in self._jobs if work in works)
         job = reading.of_job(self.folder, self.folder.manifest(), described)
-        found = guard.of_stage(job, next(stage for stage in job.stages if stage.name == work.stage.name))
+        lines = [stage for stage in job.stages if stage.name == work.stage.name]
+        found = [finding for line in lines for finding in guard.of_stage(job, line)]
         for finding in found:
             thing = (work.seed, work.stage.lines, finding.kind, finding.about, finding.remedy)
             if thing not in self._told:  # once for a line of nets; the report names all its rounds

@@ -71,7 +71,7 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
 
 def _gentler(job: JobResult) -> str:
     """What makes pseudo labels do less harm; only methods that weigh them have a gamma."""
-    rate = "a lower rate_round" if any(stage.round for stage in job.stages) else "a lower rate"
+    rate = f"a lower {guard_rules.option(job, job.stages[-1], 'rate')}"
     return f"{rate} or a higher gamma" if any(map(guard_rules.weighs, job.stages)) else rate
 
 
@@ -91,7 +91,8 @@ def _said(job: JobResult, stage: StageResult) -> list[Finding]:
     lines = stage.journal("guard")
     if not lines:  # not finished, or made before there was a guard
         return of_stage(job, stage)
-    return [Finding(**finding) for finding in lines[-1]["findings"]]
+    found = (Finding(**finding) for finding in lines[-1]["findings"])
+    return [finding for finding in found if finding.where == stage.title]  # lines trained together share a journal
 
 
 def difference(job: JobResult, base: JobResult) -> float:
@@ -185,9 +186,9 @@ def _gained(pairs: Sequence[Pair]) -> str:
 
 
 def _best_round(jobs: Sequence[JobResult]) -> Iterable[str]:
-    """The round that --keep best would choose; of several seeds or lines, the one most of them would."""
+    """The round that --keep best would choose, if there is a choice; of several seeds or lines, most of them would."""
     stages = [stage for job in jobs for stage in job.stages]
-    if not any(stage.round for stage in stages) or any(stage.score("validation", "raw") is None for stage in stages):
+    if len({stage.round for stage in stages}) < 2 or any(stage.score("validation", "raw") is None for stage in stages):
         return
     chosen = Counter(job.best(line).round for job in jobs for line in job.lines)
     best, times = max(chosen.items(), key=lambda each: (each[1], each[0]))
