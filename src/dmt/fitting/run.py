@@ -92,12 +92,12 @@ def fit(
     config = configuration.override(preset.config, changed)
     if notes and changed:
         notes = (*notes, "you set instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
-    if own is not None and budget is not None and not _is_run(folder):
-        config, fitted = _fitted(config, own, execution, ending)
-        notes = (*notes, *fitted)
     methods = _methods(method, baseline, own, config)
     seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
     _require_sense(config, methods, own)
+    if own is not None and budget is not None and methods and not _is_run(folder):
+        config, fitted = _fitted(config, own, execution, ending, methods)
+        notes = (*notes, *fitted)
     if keep not in (None, "best", "last"):
         raise ConfigError(f"keep takes best or last, not '{keep}'")
     if not checkpoint_every >= 0:
@@ -161,11 +161,13 @@ def _checked(own: Path, folder: Folder, watcher: progress.Watcher | None, anyway
     return found
 
 
-def _fitted(config: Config, own: Path, execution: Execution, ending: Stop) -> tuple[Config, tuple[str, ...]]:
-    """A schedule for what a rehearsal leaves of the time."""
+def _fitted(
+    config: Config, own: Path, execution: Execution, ending: Stop, methods: Sequence[str]
+) -> tuple[Config, tuple[str, ...]]:
+    """A schedule for these methods and for what a rehearsal leaves of the time."""
     contents = photos.open_folder(own)
-    rates = planning.rehearse(config, contents, execution)
-    return planning.within(config, contents, rates, ending.left)
+    rates = planning.rehearse(config, contents, execution, methods)
+    return planning.within(config, contents, rates, ending.left, methods)
 
 
 def own_folder(data: str | Path) -> Path | None:
