@@ -1,4 +1,4 @@
-"""Peak memory of `dmt check` and `dmt fit` on a folder of own images, as the number of unlabeled files grows.
+"""Peak memory of `dmt check` and `dmt fit` on a folder of images, as the number of unlabeled files grows.
 
     python -m benchmarks.own_memory --out benchmarks/results/own_memory.json
 

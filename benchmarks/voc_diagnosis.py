@@ -5,7 +5,8 @@
     python benchmarks/voc_diagnosis.py --data DIR --runs RUNS --tiny      a rehearsal on a CPU, with few images
 
 Trials of one round each, on one seed, chosen between by validation images. Repeating the command goes on where it
-stopped. What trials have in common is made once: decoded images and first nets. After every trial all results go to OUT/voc_diagnosis.json.
+stopped. What trials have in common is made once: decoded images and first nets. After every trial all results go to
+OUT/voc_diagnosis.json.
 """
 
 import argparse

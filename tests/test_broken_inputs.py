@@ -247,16 +247,16 @@ IN_CLASSES = [
     Case("one class", remove("labeled/disk", "labeled/square", "test"), 1, ("fewer than 2 classes", "'triangle'"),
          2, ("only one class", "'triangle'")),
     Case("empty class folder", lambda root: (root / "labeled/empty").mkdir(), 0,
-         ("labeled/empty holds no images and is no class",)),
+         ("labeled/empty holds no images and is not a class",)),
     Case("every class folder empty", emptied("labeled/disk", "labeled/square", "labeled/triangle"), 2,
          ("labeled holds no images",)),
     Case("zero bytes, labeled", write(LABELED), 1, (LABELED, "is empty (0 bytes)")),
     Case("zero bytes, unlabeled", write(UNLABELED), 0, (UNLABELED, "is empty (0 bytes)"), 0,
          ("skipped", UNLABELED, "is empty (0 bytes)")),
-    Case("text, labeled", write(LABELED, b"hello"), 1, (LABELED, "is no image", ORIGINAL)),
-    Case("text, unlabeled", write(UNLABELED, b"hello"), 0, (UNLABELED, "is no image"), 0, ("skipped", UNLABELED)),
-    Case("cut off, labeled", cut(LABELED), 1, (LABELED, "is cut off")),
-    Case("cut off, unlabeled", cut(UNLABELED), 0, (UNLABELED, "is cut off"), 0, ("skipped", UNLABELED)),
+    Case("text, labeled", write(LABELED, b"hello"), 1, (LABELED, "is not an image", ORIGINAL)),
+    Case("text, unlabeled", write(UNLABELED, b"hello"), 0, (UNLABELED, "is not an image"), 0, ("skipped", UNLABELED)),
+    Case("cut off, labeled", cut(LABELED), 1, (LABELED, "is truncated")),
+    Case("cut off, unlabeled", cut(UNLABELED), 0, (UNLABELED, "is truncated"), 0, ("skipped", UNLABELED)),
     Case("1×1", save("unlabeled/dot.png", lambda: Image.new("RGB", (1, 1))), 0,
          ("1 image is smaller than 16 pixels", "'unlabeled/dot.png'"), 0, ()),
     Case("20,000×20", save("unlabeled/tape.png", lambda: Image.new("RGB", (20_000, 20))), 0,
@@ -292,9 +292,9 @@ IN_CLASSES = [
     Case("link to itself", link("unlabeled/self.jpg", "self.jpg"), 0, ("unlabeled/self.jpg", "is a link to itself"), 0,
          ("skipped", "self.jpg")),
     Case("link to nothing", link("labeled/disk/gone.jpg", "nowhere.jpg"), 1,
-         ("labeled/disk/gone.jpg", "is a link to nothing")),
+         ("labeled/disk/gone.jpg", "is a broken link")),
     Case("link to nothing, unlabeled", link("unlabeled/gone.jpg", "nowhere.jpg"), 0,
-         ("unlabeled/gone.jpg", "is a link to nothing"), 0, ("skipped", "gone.jpg")),
+         ("unlabeled/gone.jpg", "is a broken link"), 0, ("skipped", "gone.jpg")),
     Case("a folder called like an image", lambda root: (root / "unlabeled/x.jpg").mkdir(), 0, ("nothing is wrong",),
          0, ()),
     Case("a pipe", lambda root: os.mkfifo(root / "unlabeled/pipe.jpg"), 0, ("pipe.jpg", "is no regular file"), 0,
@@ -339,8 +339,8 @@ IN_MASKS = [
     Case("image twice", save("labeled/images/0001.png", lambda: JPEG), 2, ("0001", "differ only in their ending")),
     Case("no masks folder", remove("labeled/masks"), 2, ("needs both images/ and masks/",)),
     Case("empty mask file", write(MASK), 1, (MASK, "is empty (0 bytes)")),
-    Case("cut off image", cut("labeled/images/0001.jpg"), 1, ("labeled/images/0001.jpg", "is cut off")),
-    Case("cut off, unlabeled image", cut(UNLABELED), 0, (UNLABELED, "is cut off"), 0, ("skipped", UNLABELED)),
+    Case("cut off image", cut("labeled/images/0001.jpg"), 1, ("labeled/images/0001.jpg", "is truncated")),
+    Case("cut off, unlabeled image", cut(UNLABELED), 0, (UNLABELED, "is truncated"), 0, ("skipped", UNLABELED)),
     Case("nothing unlabeled, masks", remove("unlabeled"), 0, ("no unlabeled images",), 0,
          ("only a Baseline can be trained",)),
     Case("everything unlabeled broken, masks", spoil_all("unlabeled"), 1, ("no unlabeled image can be read",), 2,
@@ -358,7 +358,7 @@ IN_TABLES = [
          ("needs a first line with the columns file and label", "file, other")),
     Case("empty table", write("labels.csv"), 2, ("columns file and label; it has none",)),
     Case("files that are not there", table("gone.jpg,disk"), 2, ("names 1 files that are not there", "'gone.jpg'")),
-    Case("two labels in the table", table(f"{FIRST},square"), 2, ("says two things of '0000.jpg'", "line 17")),
+    Case("two labels in the table", table(f"{FIRST},square"), 2, ("gives two labels to '0000.jpg'", "line 17")),
     Case("repeated row", table(f"{FIRST},disk"), 0, ("1 rows of labels.csv repeat earlier ones",)),
     Case("path leaves the folder", table("../0000.jpg,disk"), 2, ("'../0000.jpg' leaves the folder", "line 17")),
     Case("absolute path", table("/0000.jpg,disk"), 2, ("'/0000.jpg' leaves the folder",)),
@@ -435,7 +435,7 @@ def test_an_out_folder_with_other_files(bases: dict[str, Path], dmt: Command, tm
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.txt").write_text("years of work")
     code, _, err = fit(dmt, bases["classes"], tmp_path / "out")
-    assert (code, says(err, ("holds other files and no run",))) == (2, True)
+    assert (code, says(err, ("holds other files but no run",))) == (2, True)
     code, _, err = fit(dmt, bases["classes"], tmp_path / "out/thesis.txt")
     assert (code, says(err, ("thesis.txt is a file",))) == (2, True)
     assert held(tmp_path / "out") == {"thesis.txt": b"years of work"}

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.data.folders import photo_layout
@@ -64,10 +65,11 @@ def test_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
+    names: dict[str, Any] = {"__name__": "guide"}  # one for all: a page continues from block to block
     try:
         with contextlib.redirect_stdout(printed):
             for block in blocks(name, "python"):
-                exec(compile(block, f"{name}.md", "exec"), {"__name__": "guide"})
+                exec(compile(block, f"{name}.md", "exec"), names)
     finally:
         build.OWN.clear()
     assert printed.getvalue()

@@ -34,7 +34,7 @@ class Config:
     data: DataOptions | SegmentOptions | PhotoOptions | PhotoMaskOptions
     recipe: Recipe
     net: str = option("resnet8-16", "the net, see `dmt list`")
-    net_b: str | None = option(None, "pair: the net of line B, if it shall differ")
+    net_b: str | None = option(None, "pair: the net of line B, if it should differ")
 
     def net_of(self, line: str) -> str:
         """The net that a line trains."""

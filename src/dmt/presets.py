@@ -46,7 +46,7 @@ class Preset:
 
 
 OWN = ("photos", "photo-masks")
-"""Presets that stand for a folder of own images."""
+"""Presets that stand for a user's folder of images."""
 
 
 def baseline_epochs(labels: int, images: int, oracle: int) -> int:
@@ -202,7 +202,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "photos",
-            "a folder of your own images: dmt fit FOLDER (dmt check FOLDER first)",
+            "a folder of your images: dmt fit FOLDER (dmt check FOLDER first)",
             Config(PhotoOptions(), Recipe(), net="resnet8-16"),
             paper={},
         ),

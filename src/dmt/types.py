@@ -109,6 +109,9 @@ class Normalization:
 IMAGENET = Normalization((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 """Of photographs, as most published nets expect them."""
 
+PADDING = 32
+"""Images of any size are padded, at the bottom and right, to multiples of this: encoders halve them five times."""
+
 
 @dataclass(frozen=True)
 class Sizes:

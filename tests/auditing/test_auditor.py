@@ -1,4 +1,4 @@
-"""An audit from a run folder to its files: of images, of pixels, of own images with awkward names."""
+"""An audit from a run folder to its files: of images, of pixels, of a user's images with awkward names."""
 
 import csv
 import json

@@ -15,6 +15,7 @@ from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.label_next import Reading
 from dmt.core import diverse
 from dmt.core.diverse import Pool
+from dmt.data import set_pictures
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.models import build
 from dmt.tasks import opening
@@ -142,7 +143,7 @@ def test_pixels_are_read_without_their_padding(few_scenes: SegmentSet) -> None:
     alone = label_next.read(ensemble, task.unlabeled.take(torch.tensor([5])))
     torch.testing.assert_close(alone.doubt[0], reading.doubt[5])
     for view in task.views(task.unlabeled, CPU):
-        count = ensembles.inside(task.unlabeled, view).flatten(1).sum(1)
+        count = set_pictures.inside(task.unlabeled, view.positions, view.images).flatten(1).sum(1)
         sizes = [task.unlabeled.images.sizes[position] for position in view.positions.tolist()]
         assert count.tolist() == [height * width for height, width in sizes]
 
@@ -170,9 +171,9 @@ def test_features_of_pixels_are_means_in_the_order_of_the_images(few_scenes: Seg
 def test_a_net_without_a_last_layer_is_replaced_by_the_images(digits: Classification) -> None:
     net = Certain(digits.unlabeled.images[:0].float())
     features = Ensemble(digits, (net,), ("A",), CPU).features(digits.unlabeled)
-    assert torch.equal(features, ensembles.thumbnails(digits.unlabeled))
+    assert torch.equal(features, set_pictures.thumbnails(digits.unlabeled))
 
 
 def test_images_of_one_label_have_no_padding(digits: Classification) -> None:
     view = View(torch.arange(3), torch.zeros(3, 1, 8, 8), None)
-    assert ensembles.inside(digits.unlabeled, view).tolist() == [True] * 3
+    assert set_pictures.inside(digits.unlabeled, view.positions, view.images).tolist() == [True] * 3

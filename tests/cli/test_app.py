@@ -130,7 +130,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["fit", "digits", "--compare", "dmt,foo", "--out", "x"], "unknown method 'foo'"),
     (["fit", "digits", "--net", "wrn-28", "--out", "x"], "unknown net 'wrn-28'"),
     (["fit", "digits", "--device", "tpu", "--out", "x"], "unknown device 'tpu'"),
-    (["fit", "digits", "--device", "cuda:99", "--out", "x"], "device 'cuda:99' is not there"),
+    (["fit", "digits", "--device", "cuda:99", "--out", "x"], "device 'cuda:99' does not exist"),
     (["fit", "digits", "--set", "gama=5", "--out", "x"], "unknown option 'gama'; did you mean 'gamma'?"),
     (["fit", "digits", "--set", "gamma", "--out", "x"], "--set takes key=value"),
     (["fit", "digits", "--set", "labels=105", "--out", "x"], "labels must be a multiple"),
@@ -177,7 +177,7 @@ def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
         (["score", run, "--method", "cl"], "holds no such method"),
         (["predict", run, tmp_path / "no.png", "--out", csv_file], "there is no file or folder"),
         (["predict", run, tmp_path / "empty", "--out", csv_file], "no images in"),
-        (["predict", run, tmp_path / "text.png", "--out", csv_file], "is no image"),
+        (["predict", run, tmp_path / "text.png", "--out", csv_file], "is not an image"),
         (["fit", "digits", "--out", run, *SETTINGS, "--set", "gamma=9"], "made with gamma=4.0, not gamma=9.0"),
         (["fit", "cifar10-4k", "--out", tmp_path / "c", "--data", tmp_path / "none"], "--data DIR"),
     ]
@@ -226,5 +226,5 @@ def test_debug_shows_the_traceback() -> None:
 def test_budget_exits_with_3_and_says_how_to_go_on(tmp_path: Path) -> None:
     words = ["fit", "digits", "--method", "baseline", "--out", tmp_path / "r", "--budget", "0.3s"]
     _, error = dmt(*words, code=3)
-    assert "repeat the command to go on" in error
+    assert "repeat the command to resume" in error
     dmt(*words[:-2])

@@ -26,7 +26,7 @@ def test_the_audit_hears_what_the_student_learns(name: str, generator: torch.Gen
     labels, confidence = torch.randint(0, 10, (count,), generator=generator), torch.rand(count, generator=generator)
     pseudo = PseudoLabels(labels, confidence, torch.ones(count, dtype=torch.bool))
     net = Brightness().eval()
-    trainer: Any = SimpleNamespace(nets=[net], device=CPU, objective=Stored(name, 2.0, 3.0))
+    trainer: Any = SimpleNamespace(nets={"A": net}, device=CPU, objective=Stored(name, 2.0, 3.0))
     found = assessment.pseudo_labels(trainer, task, audit, pseudo)
 
     logits = net(task.unlabeled.images / 255)

@@ -1,4 +1,4 @@
-"""Own images as a user meets them: from a folder to nets, reports, predictions and exports; of images and of pixels."""
+"""A user's images: from a folder to nets, reports, predictions and exports; of images and of pixels."""
 
 import csv
 import functools

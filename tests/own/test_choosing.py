@@ -67,7 +67,7 @@ def test_size_follows_the_shorter_side(
         monkeypatch.setattr(choosing, "_wheel", lambda installed=installed: installed)
         setup = choosing.choose(root, device)
         assert setup.preset.config.data.size == expected  # type: ignore[union-attr]
-        assert f"size={expected}: the photos' shorter side is {min(photo)}" in line(setup, "size=")
+        assert f"size={expected}: the photos' shorter side has a median of {min(photo)}" in line(setup, "size=")
         cut = device == CPU and expected < min(photo) // 16 * 16
         assert ("to be fast on a CPU" in line(setup, "size=")) == cut
 

@@ -1,4 +1,4 @@
-"""Own photos that are learned by the last layer of a published net, from the folder to predictions."""
+"""A user's photos that are learned by the last layer of a published net, from the folder to predictions."""
 
 import sys
 from pathlib import Path
@@ -44,7 +44,7 @@ def photos(tmp_path: Path) -> Path:
 def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, notes = tmp_path / "run", Notes()
     report = run.fit(photos, out=out, settings=BRIEF, watcher=notes, device="cpu")
-    assert "net=frozen:tf_efficientnet_lite0, start wheel: it knows photos" in notes
+    assert "net=frozen:tf_efficientnet_lite0, start wheel: it is pretrained on photos" in notes
     assert "A0: 245 tensors of the encoder from efficientnet-lite0.pth" in notes
     assert [job.method for job in report.jobs] == ["baseline", "dmt"]
 

@@ -12,9 +12,10 @@ from tests.conftest import TINY
 from typer.testing import CliRunner
 
 import dmt
-from dmt import files
+from dmt import files, presets
 from dmt.cli import app
 from dmt.core.evidence import Evidence
+from dmt.methods import catalogue
 from dmt.results import guard, guard_rules, guard_summary, reading
 from dmt.results.guard import Finding
 from dmt.results.reading import JobResult, StageResult
@@ -79,7 +80,7 @@ def test_a_run_in_which_nothing_happens_is_left_in_peace(start: Path, tmp_path: 
     report, said = fit(tmp_path, start, "dst")
     assert said == []
     assert list(found(report)) == [" no gain"]  # indeed: nothing happened
-    assert "cannot be told from chance" in report.verdicts()[0]
+    assert "indistinguishable from chance" in report.verdicts()[0]
 
 
 def test_a_round_that_makes_validation_worse(ruined: tuple[Path, list[str]]) -> None:
@@ -123,11 +124,21 @@ def test_a_collapse_to_one_class(start: Path, tmp_path: Path) -> None:
     assert [(each.kind, each.where) for each in findings] == [
         ("collapsed", "A0"), ("collapsed", "A1"), ("collapsed", "A1"),
     ]  # fmt: skip
-    assert findings[0].text == "the net calls 100% of what validation shows class 4, and 10% are"
+    assert findings[0].text == "the net calls 100% of the validation images class 4, and 10% are"
     assert findings[0].remedy == "--set epochs=4, or --set rate=5e-10"  # a first net has mostly seen too little
     assert findings[2].remedy == "--set rate_round=5e-10"
     assert findings[1].text == "100% of the pseudo labels are class 4, and 10% of the labels"
     assert len(said) == 3
+
+
+def test_an_online_method_is_told_its_own_options_and_of_both_its_lines(start: Path, tmp_path: Path) -> None:
+    start = biased(start, tmp_path / "start.safetensors", 4, 100.0)
+    report, said = fit(tmp_path / "run", start, "cps", **{"cps.epochs": 1})
+    findings = guard.findings(report.jobs[0])
+    assert [(each.kind, each.where) for each in findings] == [("collapsed", "A1"), ("collapsed", "B1")]
+    assert {each.remedy for each in findings} == {"--set cps.epochs=2, or --set cps.rate=5e-10"}
+    assert len([line for line in said if "CPS AB1" in line]) == 1  # the same of both is said once
+    assert "best by validation" not in report.verdicts()[0]
 
 
 def test_nets_that_know_one_class_are_not_told_that_they_agree(start: Path, tmp_path: Path) -> None:
@@ -211,15 +222,15 @@ def test_with_a_share_the_baseline_is_two_trainings_more(tiny: dict[str, object]
         "shape": "pair",
         "share": 0.8,
     }
-    report = dmt.fit("digits", out=tmp_path, settings=settings, watcher=Silent())
+    report = dmt.fit("digits", out=tmp_path / "run", settings=settings, watcher=Silent())
     assert all(job.finished for job in report.jobs)
     # its own first nets see fewer labels than a Baseline does
     assert guard.base(report.jobs[0], report.jobs[:1]) is None
     assert guard.base(report.jobs[0], report.jobs) is report.jobs[1]
-    assert len(list((tmp_path / "stages").iterdir())) == 4 + 2
+    assert len(list((tmp_path / "run" / "stages").iterdir())) == 4 + 2
     oracle = dmt.fit(
         "digits",
-        out=tmp_path / "oracle",
+        out=tmp_path.with_name("oracle"),
         method="oracle",
         settings=settings | {"shape": "chain", "share": "none"},
         watcher=Silent(),
@@ -278,12 +289,47 @@ def test_the_verdict_on_one_seed_has_an_interval(tmp_path: Path) -> None:
     assert text == f"DMT +4.0 points over Baseline with the same labels {interval}; round 1 was best by validation"
     assert [finding.kind for finding in guard.findings(job, base)] == ["worse"]  # the last round
     worse = guard.verdict([base], [base]), guard.verdict([dataclasses.replace(base, method="dmt")], [job])
-    assert "cannot be told from chance" in worse[0]
+    assert "indistinguishable from chance" in worse[0]
     assert "class 3 got worse" in worse[1]
     assert "4.0 points below Baseline with the same labels (−" in worse[1]
     ways = guard.findings(dataclasses.replace(base, method="dmt"), job)[-1]
     assert "clearly worse than Baseline with the same labels: −4.0 points (−" in ways.text
     assert "gamma" not in ways.remedy  # nothing here weighs its labels
+
+
+ONE_STAGE = [
+    method.name
+    for method in catalogue.METHODS.values()
+    if method.compared and len(method.plan(presets.get("digits").config.recipe).stages) == 1
+]
+
+
+@pytest.mark.parametrize("method", ONE_STAGE)
+def test_a_method_of_one_stage_has_no_best_round_and_options_of_its_own(method: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    _, base = written(folder, "baseline", [right(344)])
+    _, job = written(folder, method, [right(320)])
+    outline = {"schedule": {"epochs": 3, "descent": {"rate": 0.5}}}
+    stage = dataclasses.replace(job.stages[0], name="A1", round=1, outline=outline)
+    job = dataclasses.replace(job, stages=(stage,), results=("A1",))
+    assert "by validation" not in guard.verdict([job], [base])
+    group = catalogue.get(method).options
+    assert group is not None
+    assert guard.findings(job, base)[-1].remedy == f"a lower {group.group}.rate, or use --method baseline"
+    assert guard_rules._trained(job, stage) == f"--set {group.group}.epochs=6, or --set {group.group}.rate=0.25"
+
+
+@pytest.mark.parametrize(
+    ("method", "number", "keys"),
+    [("dmt", 0, ["rate", "epochs"]), ("dmt", 1, ["rate_round", "epochs_round"]),
+     ("online", 0, ["rate", "epochs"]), ("online", 1, ["rate_round", "online.epochs"])],
+)  # fmt: skip
+def test_options_are_those_that_the_stage_reads(method: str, number: int, keys: list[str], tmp_path: Path) -> None:
+    _, job = written(Folder(tmp_path), method, [right(320), right(344)])
+    assert [guard_rules.option(job, job.stages[number], name) for name in ("rate", "epochs")] == keys
+    assert guard_rules._slower(job, job.stages[number]) == f"a lower {keys[0]}"
+    old = dataclasses.replace(job.stages[number], outline={"schedule": {"rate": 0.5}})  # as release 0.1 wrote it
+    assert guard_rules._slower(job, old) == f"--set {keys[0]}=0.25"
 
 
 def test_the_verdict_over_seeds_has_their_spread(tmp_path: Path) -> None:
@@ -295,11 +341,11 @@ def test_the_verdict_over_seeds_has_their_spread(tmp_path: Path) -> None:
     two = [written(folder, "dst", [right(320 + more)], seed)[1] for seed, more in ((1, 8), (2, 24))]
     # both gain, but two seeds hardly know how far a third may lie
     assert guard.verdict(two, bases).endswith("+4.0 ± 2.8 points over Baseline with the same labels (2 seeds); "
-                                              "this cannot be told from chance")  # fmt: skip
+                                              "this is indistinguishable from chance")  # fmt: skip
     mixed = [
         written(folder, "cl", [right(320 + more)], seed)[1] for seed, more in zip((1, 2, 3), (40, -36, 2), strict=True)
     ]
-    assert "cannot be told from chance" in guard.verdict(mixed, bases)
+    assert "indistinguishable from chance" in guard.verdict(mixed, bases)
 
 
 def test_the_verdict_says_when_validation_images_were_all_there_was(tmp_path: Path) -> None:
@@ -333,7 +379,7 @@ def test_of_first_nets_that_were_kept_no_gain_is_expected(tmp_path: Path) -> Non
     base = guard.base(job, [job])
     assert base is not None
     assert guard.verdict([job], [base]) == (
-        "DMT kept its first nets, which are the Baseline's: validation liked no round better"
+        "DMT kept its first nets, which are the Baseline's: no round did better on validation"
     )
     assert "--seeds" not in guard.findings(job, base)[-1].remedy
 

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -16,6 +18,8 @@ def test_description_can_be_written_as_json() -> None:
     described = json.loads(json.dumps(environment.describe(CPU)))
     assert described["torch"] == torch.__version__
     assert described["hardware"]["cores"] >= 1
+    checkout = (Path(__file__).parents[2] / ".git").exists()
+    assert checkout == (described["git"] is not None)
 
 
 def test_devices() -> None:

@@ -21,11 +21,20 @@ OTHER: dict[str, object] = {
     "batch_labeled": 16, "epochs": 5, "epochs_round": 3, "rate": 0.3, "rate_round": 0.3, "rate_ramp": "poly",
     "momentum": 0.8, "weight_decay": 1e-3, "mixup": None, "gamma": 5.0, "gamma2": 2.0, "gamma_ramp": False,
     "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
-    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "online.epochs": 3,
-    "online.threshold": 0.8,
+    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2,
+    "augment_weak": "crop-flip", "augment_strong": "shift",
 }  # fmt: skip
-ELSEWHERE = {"epochs_oracle", *(key for key in OTHER if "." in key)}
+ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong"}
 """Options that DMT does not read."""
+
+OWN: dict[str, object] = {
+    "epochs": 3, "labeled": 16, "unlabeled": 16, "rate": 0.3, "rate_ramp": "poly", "optimizer": "adam",
+    "weight_decay": 1e-3, "decay": "kernels", "encoder": 0.5, "ema": 0.9, "threshold": 0.7, "temperature": 0.6,
+    "weight": 3.0, "ramp": 0.3,
+}  # fmt: skip
+"""The same of options that belong to single methods, by their name within the group."""
+
+GROUPED = [key for key in configuration.flat(BASE) if "." in key]
 
 ROUNDS_ONLY = {
     "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
@@ -50,7 +59,7 @@ PLAIN = identities({})
 
 
 def test_every_option_is_tried_here() -> None:
-    assert set(OTHER) | {"dataset", "share", "net_b"} == set(configuration.flat(BASE))
+    assert {*OTHER, "dataset", "share", "net_b", *GROUPED} == set(configuration.flat(BASE))
 
 
 @pytest.mark.parametrize("key", [key for key in OTHER if key not in ELSEWHERE])
@@ -72,12 +81,24 @@ def test_oracle_and_seed() -> None:
     assert identities({"shape": "pair", "share": 0.8})["A0"] != PLAIN["A0"]
 
 
-def test_online_self_training_reads_its_own_options() -> None:
-    for key in ("online.epochs", "online.threshold"):
-        changed, plain = identities({key: OTHER[key]}, "online"), identities({}, "online")
-        assert changed["A0"] == plain["A0"]
-        assert changed["A1"] != plain["A1"]
-        assert identities({key: OTHER[key]}) == PLAIN
+@pytest.mark.parametrize("key", GROUPED)
+def test_an_option_of_one_method_changes_its_online_stage_alone(key: str) -> None:
+    group, name = key.split(".")
+    settings = {key: OWN[name]}
+    (owner,) = catalogue.owners(group)
+    changed, plain = identities(settings, owner.name), identities({}, owner.name)
+    for stage in catalogue.plan(owner.name, BASE.recipe).stages:
+        assert (changed[stage.name] != plain[stage.name]) == (stage.round > 0)
+    assert identities(settings) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("method", "read"),
+    [("dmt", set()), ("pseudo-label", {"augment_weak"}), ("fixmatch", {"augment_weak", "augment_strong"})],
+)
+def test_how_views_are_made_counts_for_stages_that_see_them(method: str, read: set[str]) -> None:
+    for key in ("augment_weak", "augment_strong"):
+        assert (identities({key: OTHER[key]}, method) != identities({}, method)) == (key in read)
 
 
 def test_the_second_net_changes_its_own_line_and_what_it_teaches() -> None:

@@ -172,7 +172,7 @@ def test_a_start_is_asked_for_again_only_if_it_is_still_needed(
         shutil.move(path, path.with_suffix(".away"))
     with pytest.raises(ConfigError) as caught:  # A goes on from its checkpoint; B has none
         fit(tmp_path / "run", None, "dmt", baseline=False)
-    assert str(caught.value) == "line B has yet to start from b.safetensors; give it again: --start B=FILE"
+    assert str(caught.value) == "line B has yet to start from b.safetensors; give it again with --start B=FILE"
     shutil.move(starts[1].with_suffix(".away"), starts[1])
     with pytest.raises(stopping.Stopped):  # line A is done, B began
         fit(tmp_path / "run", {"B": str(starts[1])}, "dmt", baseline=False, watcher=StopAt(1))

@@ -41,7 +41,7 @@ def test_a_net_that_is_merely_surer_is_not_chosen() -> None:
     assert verdict.over_default[1].low > 0
     assert (verdict.best, verdict.chosen, verdict.surer) == (1, 0, (1,))
     assert verdict.accuracies == pytest.approx((80.0, 79.5))
-    assert "gamma=1: surer than the default, but less often right; keep the default:" in words(verdict)
+    assert "gamma=1: more confident than the default, but less accurate; keep the default:" in words(verdict)
     assert judging.judge([[said(right, 0.7)], [said(right, 0.95)]], fine=True).chosen == 1  # as often right
 
 

@@ -99,7 +99,7 @@ def test_the_result_is_in_words_a_table_and_a_command(tuned: tuple[Path, Tuning,
     assert "fine-grained accuracy on 200 validation images" in text
     assert "default: gamma=4" in text
     assert "--set net=resnet8-4" in tuning.line
-    assert "with one seed, luck in training is not in the intervals" in text
+    assert "with one seed, the intervals do not include randomness in training" in text
     assert "1 shared between trials" in text
     accuracies = [f"{value:.2f}" for value in tuning.verdict.accuracies]
     rows = [line for line in tuning.table().splitlines() if "gamma=" in line]
@@ -142,7 +142,7 @@ def test_mixup_is_not_compared_with_none(settings: dict[str, str], grid: dict[st
 def test_a_stopped_tuning_goes_on_and_ends_as_an_unbroken_one(
     tuned: tuple[Path, Tuning, Watch], tmp_path: Path
 ) -> None:
-    with pytest.raises(Stopped, match="repeat the command to go on") as stopped:
+    with pytest.raises(Stopped, match="repeat the command to resume") as stopped:
         tune(tmp_path / "t", budget=1e-9)
     assert stopped.value.code == 3
     with pytest.raises(Stopped):

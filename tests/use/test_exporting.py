@@ -161,7 +161,9 @@ def test_a_net_that_cannot_be_followed_is_told_in_one_line() -> None:
             return images.mean((2, 3)) if images.sum().item() > 0 else images.amax((2, 3))
 
     spec = NetSpec("moody", 3, (3, 8, 8), Normalization((0.0,) * 3, (1.0,) * 3))
-    with pytest.raises(ConfigError, match=r"net 'moody' does not go into ONNX \(.*\); use --to safetensors") as caught:
+    with pytest.raises(
+        ConfigError, match=r"net 'moody' cannot be exported to ONNX \(.*\); use --to safetensors"
+    ) as caught:
         onnx_files.to_onnx(Moody(), spec)
     assert "\n" not in str(caught.value)
 
@@ -268,13 +270,13 @@ def test_a_card_knows_its_own_parameters(digits: Path, tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(RunError, match="damaged or of another net than its card"):
+    with pytest.raises(RunError, match="damaged, or its card belongs to another net"):
         exporting.load(path)
     card.write_text("[]")
-    with pytest.raises(RunError, match="is no card of dmt export"):
+    with pytest.raises(RunError, match="is not a card of dmt export"):
         exporting.load(path)
     card.unlink()
-    with pytest.raises(RunError, match=r"no file .*net\.json; parameters and card must lie side by side"):
+    with pytest.raises(RunError, match=r"no file .*net\.json; parameters and card must be in the same folder"):
         exporting.load(path)
 
 
@@ -285,20 +287,20 @@ def test_what_does_not_come_back_is_not_kept(digits: Path, tmp_path: Path, monke
         return shipped
 
     monkeypatch.setattr(exporting, "load", other)
-    with pytest.raises(RunError, match="does not come back as it was"):
+    with pytest.raises(RunError, match="reads back differently"):
         exporting.export(digits, "safetensors", out=tmp_path / "net.safetensors")
     assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_overwritten_unless_forced(digits: Path, tmp_path: Path) -> None:
     (tmp_path / "net.json").write_text("precious")
-    with pytest.raises(RunError, match=r"net\.json is there already; .* --force"):
+    with pytest.raises(RunError, match=r"net\.json already exists; .* --force"):
         exporting.export(digits, "safetensors", out=tmp_path / "net.safetensors")
     assert [path.name for path in tmp_path.iterdir()] == ["net.json"]
     exporting.export(digits, "safetensors", out=tmp_path / "net.safetensors", force=True)
     assert exporting.load(tmp_path / "net.json").name == shipped_of(digits).name
     (tmp_path / "dir.onnx").mkdir()
-    with pytest.raises(RunError, match=r"dir\.onnx is there already"):
+    with pytest.raises(RunError, match=r"dir\.onnx already exists"):
         exporting.export(digits, "onnx", out=tmp_path / "dir.onnx", force=True)
 
 

@@ -118,7 +118,7 @@ def test_damage_is_named_and_leaves_nothing(tiny: dict[str, object], tmp_path: P
         packing.unpack(tmp_path / "packed", tmp_path / "out")
     part.write_bytes(good)
     packing.unpack(tmp_path / "packed", tmp_path / "out")
-    with pytest.raises(RunError, match="exists already"):
+    with pytest.raises(RunError, match="already exists"):
         packing.unpack(tmp_path / "packed", tmp_path / "out")
     with pytest.raises(RunError, match="not empty"):
         packing.pack(tmp_path / "run", tmp_path / "packed", 50_000)

@@ -1,23 +1,23 @@
 """What an audit found, written down: the gallery, a CSV for each list, and a file for Label Studio."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
 
-from dmt import files
+from dmt import files, pictures
 from dmt.auditing import audit_tables, gallery, label_studio, mask_pictures
-from dmt.auditing.ensembles import Ensemble, Images
+from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.gallery import Names, PictureList
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.label_studio import LabelingTask
 from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Judged
+from dmt.data import set_pictures
 from dmt.data.folders import photo_files
+from dmt.data.set_pictures import Images
 from dmt.pages.html import Safe
 from dmt.pseudo.pixel_store import name_of
 from dmt.tasks.base import Task
@@ -111,7 +111,7 @@ def _suspects(output: AuditOutput, what: str, note: str, judged: Judged | str, i
         made |= mask_pictures.of_labels(check, places, judged.bars, output.on_progress)
     counted = judged.counted + (f"; the worst {len(shown)} images" if len(shown) < len(worst) else "")
     nets = judged.checks[0].ensemble.names
-    listed = PictureList(partial(mask_pictures.picture, images), made, nets)
+    listed = PictureList(partial(set_pictures.picture, images), made, nets)
     if not worst:
         return gallery.missing(f"{title}: {counted}", f"Nothing looks wrong.{trust}")
     return gallery.suspects(f"{title}: {counted}", f"{note}{trust}", shown, listed, output.names)
@@ -128,7 +128,7 @@ def _following(output: AuditOutput, found: list[Candidate] | str, made: dict[int
     title = "What to label next"
     if isinstance(found, str):
         return gallery.missing(title, found)
-    listed = PictureList(partial(mask_pictures.picture, output.task.unlabeled), made, output.ensemble.names)
+    listed = PictureList(partial(set_pictures.picture, output.task.unlabeled), made, output.ensemble.names)
     return gallery.candidates(f"{title}: {len(found):,} images", _ON_NEXT, found, listed, output.names)
 
 
@@ -142,19 +142,14 @@ def _label_studio(output: AuditOutput, found: Sequence[Candidate], made: dict[in
     files.write(output.out / INTERFACE, interface.encode())
 
 
-def _labeling(output: AuditOutput, each: Candidate, pictures: MaskPictures | None) -> LabelingTask:
+def _labeling(output: AuditOutput, each: Candidate, drawn: MaskPictures | None) -> LabelingTask:
     path, size = each.file, None
     if output.files is None:
         path = f"{IMAGES}/{name_of(each.position, each.file)}.png"
-        files.write(output.out / path, _png(mask_pictures.picture(output.task.unlabeled, each.position)))
-    elif pictures is not None:
+        image = set_pictures.picture(output.task.unlabeled, each.position)
+        files.write(output.out / path, pictures.encode(Image.fromarray(image)))
+    elif drawn is not None:
         size = photo_files.photo_size(output.files / each.file)  # in training, large photos are made smaller
     why = (("doubt", round(each.doubt, 4)), ("disagreement", round(each.disagreement, 4)))
-    mask = None if pictures is None else pictures.suggested
-    return LabelingTask(path, each.label if pictures is None else None, mask, each.sure, size, why)
-
-
-def _png(image: np.ndarray) -> bytes:
-    content = io.BytesIO()
-    Image.fromarray(image).save(content, "PNG")
-    return content.getvalue()
+    mask = None if drawn is None else drawn.suggested
+    return LabelingTask(path, each.label if drawn is None else None, mask, each.sure, size, why)

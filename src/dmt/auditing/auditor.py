@@ -9,7 +9,7 @@ runs/a-audit/
   label_studio.json     the same for Label Studio; label_studio.xml is the labeling interface for it
   images/               those images, where the data set has no files of its own
   audit.json            what was audited
-  work/                 the nets that judged the labels: what was stopped goes on, what is repeated is quick
+  work/                 the nets that judged the labels: a stopped audit resumes, a repeated one is quick
 ```
 """
 
@@ -72,7 +72,7 @@ def audit(
     device: str = "auto",
     watcher: Watcher | None = None,
 ) -> Audited:
-    """Find labels that are probably wrong, and images to label next. Repeating the call goes on where it stopped.
+    """Find labels that are probably wrong, and images to label next. Repeating the call resumes where it stopped.
 
     Args:
         run: a run folder; nothing in it is changed.
@@ -130,7 +130,7 @@ def _examine(
 def _labels(task: Task, recipe: CrossFit, context: AuditContext) -> Judged | str:
     most = len(task.labeled)
     if most < recipe.folds:
-        return f"{most} labeled images cannot be dealt into {recipe.folds} folds; give fewer --folds."
+        return f"{most} labeled images cannot be split into {recipe.folds} folds; give fewer --folds."
     checks = given_labels.train(task, recipe, context)
     return given_labels.examine(task, checks, _reporting(context, "judging labels"))
 
@@ -203,7 +203,7 @@ def _require_ours(place: Path) -> None:
     if (place / run_files.MANIFEST).exists() or (
         place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())
     ):
-        raise RunError(f"{place} holds other files and no audit; give an empty or new --out")
+        raise RunError(f"{place} holds other files but no audit; give an empty or new --out")
 
 
 def _note(text: str) -> None:

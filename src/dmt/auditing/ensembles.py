@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dmt.data.ragged import Ragged
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data import set_pictures
+from dmt.data.set_pictures import Images
 from dmt.tasks.base import Task, View
 from dmt.training import inference
 from dmt.types import ProgressCallback
-
-Images = UnlabeledSet[Any] | LabeledSet[Any]
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Ensemble:
         """
         layer = last_layer(self.nets[0], len(self.task.classes))
         if layer is None:
-            return thumbnails(images)
+            return set_pictures.thumbnails(images)
         seen: list[Tensor] = []
         parts: list[tuple[Tensor, Tensor]] = []
         hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
@@ -75,32 +72,6 @@ def last_layer(net: nn.Module, classes: int) -> nn.Module | None:
         wide = module.out_channels if isinstance(module, nn.Conv2d) else wide
         found = module if wide == classes else found
     return found
-
-
-def thumbnails(images: Images, side: int = 16) -> Tensor:
-    """(N, C · side²) small copies of all images in [0, 1], by which copies of one picture are known."""
-
-    def small(planes: Tensor) -> Tensor:  # (n, C, H, W)
-        size = (side, side)
-        return nn.functional.interpolate(planes.float() / 255.0, size, mode="area").flatten(1)
-
-    held = images.images
-    if isinstance(held, Ragged):
-        each = [small(held.image(position).permute(2, 0, 1)[None]) for position in range(len(images))]
-        return torch.cat(each) if each else torch.zeros(0, 1)
-    return torch.cat([small(part) for part in held.split(1000)]) if len(images) else torch.zeros(0, 1)
-
-
-def inside(images: Images, view: View) -> Tensor:
-    """(n, *S) bool, on the device: where a view shows its images, and not what they are padded with."""
-    if not isinstance(images.images, Ragged):
-        return torch.ones(len(view.positions), dtype=torch.bool, device=view.images.device)
-    height, width = view.images.shape[-2:]
-    heights, widths = (
-        each[view.positions].to(view.images.device) for each in (images.images.heights, images.images.widths)
-    )
-    rows, columns = (torch.arange(size, device=view.images.device) for size in (height, width))
-    return (rows < heights[:, None])[:, :, None] & (columns < widths[:, None])[:, None, :]
 
 
 def _ordered(parts: list[tuple[Tensor, Tensor]]) -> Tensor:

@@ -1,12 +1,12 @@
 """The gallery of an audit: one page of pictures, each with what is wrong with it or why it should be labeled."""
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
 
+from dmt import pictures
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Suspect
@@ -91,7 +91,7 @@ def _candidate(number: int, each: Candidate, listed: PictureList, names: Names) 
         f"{name}: {sure:.0%} sure" if pixels else f"{name}: {names[label]} {sure:.0%}"
         for name, (label, sure) in zip(listed.nets, each.nets, strict=True)
     ]
-    doubt = f"doubt {each.doubt:.2f}, of it {each.disagreement:.2f} by disagreement"
+    doubt = f"doubt {each.doubt:.2f}, of which {each.disagreement:.2f} from disagreement"
     lines = [tag("p", tag("b", f"{number}. "), each.file), _lines([*said, doubt])]
     return _card(each.position, f"{each.file}: {names[each.label]}?", listed, names, lines)
 
@@ -101,15 +101,15 @@ def _lines(texts: Sequence[str]) -> Safe:
 
 
 def _card(position: int, alt: str, listed: PictureList, names: Names, lines: Sequence[Safe]) -> Safe:
-    pictures = listed.pictures.get(position)
-    if pictures is None:
+    drawn = listed.pictures.get(position)
+    if drawn is None:
         image = listed.image_at(position)
         return html.card(_picture(photo(image), alt, image), *lines)
-    panes = [("image", photo(pictures.image), pictures.image)]
-    if pictures.given is not None:
-        panes.append(("given", mask(pictures.given, names.palette), pictures.given))
-    panes.append(("the nets say", mask(pictures.suggested, names.palette), pictures.suggested))
-    panes.append(("where they differ" if pictures.given is not None else "doubt", heat(pictures.heat), pictures.heat))
+    panes = [("image", photo(drawn.image), drawn.image)]
+    if drawn.given is not None:
+        panes.append(("given", mask(drawn.given, names.palette), drawn.given))
+    panes.append(("the nets say", mask(drawn.suggested, names.palette), drawn.suggested))
+    panes.append(("where they differ" if drawn.given is not None else "doubt", heat(drawn.heat), drawn.heat))
     figures = [tag("figure", _picture(data, f"{alt} ({title})", plane), title) for title, data, plane in panes]
     return html.card(*lines, tag("div", *figures, class_="panes"))
 
@@ -131,23 +131,25 @@ def photo(image: np.ndarray) -> bytes:
     """A thumbnail of (H, W, 3) or (H, W)."""
     whole = Image.fromarray(image)
     if max(whole.size) <= LONGEST // 2:
-        return _bytes(whole, "PNG")
+        return pictures.encode(whole, optimize=True)
     whole.thumbnail((LONGEST, LONGEST))
-    return _bytes(whole.convert("RGB"), "WEBP", quality=75)
+    return pictures.encode(whole.convert("RGB"), "WEBP", quality=75)
 
 
 def mask(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> bytes:
     """A mask (H, W) in the colors of its classes; pixels are picked, never mixed."""
-    return _bytes(_small(palettes.indexed(np.ascontiguousarray(labels), palette), Image.Resampling.NEAREST), "PNG")
+    drawn = palettes.indexed(np.ascontiguousarray(labels), palette)
+    return pictures.encode(pictures.shrink(drawn, LONGEST, Image.Resampling.NEAREST), optimize=True)
 
 
 def heat(values: np.ndarray) -> bytes:
     """Values (H, W) in [0, 1] from dark to bright."""
-    gray = _small(Image.fromarray((values * 255).round().clip(0, 255).astype(np.uint8)), Image.Resampling.BOX)
+    gray = Image.fromarray((values * 255).round().clip(0, 255).astype(np.uint8))
+    gray = pictures.shrink(gray, LONGEST, Image.Resampling.BOX)
     steps = np.asarray(gray).astype(np.float32) / 255 * (LEVELS - 1)
     image = Image.fromarray(steps.round().astype(np.uint8))
     image.putpalette([number for level in range(LEVELS) for number in _flame(level / (LEVELS - 1))])
-    return _bytes(image, "PNG")
+    return pictures.encode(image, optimize=True)
 
 
 def _flame(value: float) -> tuple[int, int, int]:
@@ -157,16 +159,3 @@ def _flame(value: float) -> tuple[int, int, int]:
         round(24 + 216 * value**1.5),
         round(32 + 150 * max(0.0, value - 0.6)),
     )
-
-
-def _small(image: Image.Image, by: Image.Resampling) -> Image.Image:
-    scale = LONGEST / max(image.size)
-    if scale >= 1:
-        return image
-    return image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))), by)
-
-
-def _bytes(image: Image.Image, kind: str, **options: int) -> bytes:
-    content = io.BytesIO()
-    image.save(content, kind, **options) if options else image.save(content, kind, optimize=True)
-    return content.getvalue()

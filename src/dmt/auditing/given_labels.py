@@ -21,7 +21,7 @@ from dmt.auditing.suspects import Judged, LabelCheck
 from dmt.config import Config
 from dmt.core import streams
 from dmt.core.execution import Execution
-from dmt.data.ragged import Ragged
+from dmt.data import sets
 from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
@@ -96,8 +96,7 @@ def deal(task: Task, folds: int, seed: int) -> list[Tensor]:
     """Positions of each fold: every label in exactly one, every class spread over all as evenly as can be."""
     if not 2 <= folds <= len(task.labeled):
         raise ConfigError(f"--folds must be between 2 and the number of labeled images, {len(task.labeled)}")
-    held = task.labeled.labels
-    kinds = np.zeros(len(held), np.int64) if isinstance(held, Ragged) else held.numpy()
+    kinds = sets.kinds(task.labeled.labels)
     order = streams.stream(seed, "audit folds").permutation(len(kinds))
     order = order[np.argsort(kinds[order], kind="stable")]  # class by class, each in random order
     return [torch.from_numpy(np.sort(order[fold::folds])) for fold in range(folds)]
@@ -169,20 +168,13 @@ def _check(task: Task, recipe: CrossFit, context: AuditContext, panel: list[Judg
         spec = task.net_spec(recipe.config.net_of(judge.line))
         nets.append(finished_net(_place(task, recipe, judge), spec, judge.line, "raw").to(device))
     ensemble = Ensemble(task, tuple(nets), tuple(f"net {judge.number}" for judge in panel), device)
-    return LabelCheck(ensemble, held, _truth, panel[0].held, seen(learned.labels, len(task.classes)))
+    seen = sets.counts(learned.labels, len(task.classes)) > 0
+    return LabelCheck(ensemble, held, _truth, panel[0].held, seen)
 
 
 def _truth(view: View, places: Tensor) -> Tensor:
     assert view.truth is not None
     return view.truth
-
-
-def seen(labels: Tensor | Ragged, classes: int) -> Tensor:
-    """(C,) bool, the classes that occur in some labels."""
-    if isinstance(labels, Ragged):
-        counts = sum(labels.image(at).flatten().bincount(minlength=256) for at in range(len(labels)))
-        return torch.as_tensor(counts)[:classes] > 0  # 255, the last, stands for no label
-    return labels.bincount(minlength=classes) > 0
 
 
 def _place(task: Task, recipe: CrossFit, judge: Judge) -> Path:

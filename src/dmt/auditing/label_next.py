@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.auditing import ensembles
-from dmt.auditing.ensembles import Ensemble, Images
+from dmt.auditing.ensembles import Ensemble
 from dmt.core import disagreement, diverse
 from dmt.core.diverse import Pool
+from dmt.data import set_pictures
+from dmt.data.set_pictures import Images
 from dmt.tasks.base import View
 from dmt.types import IGNORE, ProgressCallback
 
@@ -84,7 +85,7 @@ def choose(ensemble: Ensemble, count: int, on_progress: ProgressCallback | None 
     pool = Pool(
         worth=kept.doubt.numpy(),
         features=_unit(ensemble.features(few, on_progress)),
-        thumbnails=ensembles.thumbnails(few).numpy(),
+        thumbnails=set_pictures.thumbnails(few).numpy(),
         kinds=kinds.numpy(),
     )
     most = max(FLOOR, int(np.ceil(EVEN * count / classes)))
@@ -104,7 +105,7 @@ def read(ensemble: Ensemble, images: Images, on_progress: ProgressCallback | Non
 
 def _read(ensemble: Ensemble, images: Images, view: View, probabilities: Tensor) -> tuple[Tensor, ...]:
     """The columns of a reading for one batch, on the host."""
-    where = ensembles.inside(images, view).float()  # (n, *S)
+    where = set_pictures.inside(images, view.positions, view.images).float()  # (n, *S)
     count = where.flatten(1).sum(1) if where.dim() > 1 else where
 
     def mean(values: Tensor) -> Tensor:  # (n, *S) to (n,)

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.auditing.ensembles import Ensemble, Images
+from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.suspects import LabelCheck
 from dmt.core import disagreement
+from dmt.data import set_pictures
+from dmt.data.set_pictures import Images
 from dmt.types import ProgressCallback
 
 
@@ -42,7 +44,7 @@ def of_labels(
         planes = (probabilities.mean(0).argmax(1), judgment.margin.where(judgment.suspicious, 0.0), given)
         suggested, heat, labels = (plane.cpu() for plane in planes)
         for row, position in enumerate(view.positions.tolist()):
-            image = picture(few.images, position)
+            image = set_pictures.picture(few.images, position)
             height, width = image.shape[:2]
             found[int(few.places[position])] = MaskPictures(
                 image,
@@ -62,18 +64,8 @@ def of_doubt(
     for view, probabilities in ensemble.predictions(few, on_progress):
         suggested, heat = probabilities.mean(0).argmax(1).cpu(), disagreement.doubt(probabilities).cpu()
         for row, position in enumerate(view.positions.tolist()):
-            image = picture(few, position)
+            image = set_pictures.picture(few, position)
             height, width = image.shape[:2]
             plane = suggested[row, :height, :width].to(torch.uint8).numpy()
             found[places[position]] = MaskPictures(image, plane, heat[row, :height, :width].numpy())
     return found
-
-
-def picture(images: Images, position: int) -> np.ndarray:
-    """One image of a set, (H, W, 3) uint8, or (H, W) if it is gray."""
-    held = images.images
-    if isinstance(held, Tensor):
-        planes: np.ndarray = held[position].numpy()  # (C, H, W)
-        return planes[0] if len(planes) == 1 else planes.transpose(1, 2, 0)
-    plane: np.ndarray = held.image(position).numpy()
-    return plane

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dmt.auditing.ensembles import Ensemble, Images
+from dmt.auditing.ensembles import Ensemble
 from dmt.core import confident
 from dmt.core.confident import Judgment, Summary, Thresholds
+from dmt.data.set_pictures import Images
 from dmt.tasks.base import View
 from dmt.types import IGNORE, ProgressCallback
 

@@ -57,8 +57,8 @@ app.add_typer(audit.app)
 app.add_typer(tune.app)
 out = Console(highlight=False, soft_wrap=True)
 
-OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")]
-OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")]
+OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")]
+OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -84,8 +84,8 @@ def fit(
         bool,
         typer.Option(
             "--baseline/--no-baseline",
-            help="Train a Baseline beside it, so that the gain is known. It shares its stages with the method and "
-            "costs nothing, but with share=…: then two trainings more.",
+            help="Train a Baseline beside it, so that the gain is known. It shares its stages with the method, "
+            "so it costs nothing; with share=… it takes two more trainings.",
         ),
     ] = True,
     keep: Annotated[
@@ -111,7 +111,7 @@ def fit(
     checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")] = 30.0,
     anyway: AnywayOpt = False,
 ) -> None:
-    """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one goes on.
+    """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
 
     \b
     dmt fit photos/ --out runs/photos
@@ -120,7 +120,7 @@ def fit(
     dmt fit scenes --compare baseline,dmt --out runs/s
     dmt fit cifar10-4k --data ~/data --budget 9m --out runs/c10 --set gamma=5
     dmt fit voc-1of20 --data ~/VOC --start A=coco.pth --start B=resnet101.pth --out runs/v
-    Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to mend, 3 budget spent, 130 Ctrl-C.
+    Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to fix, 3 budget spent, 130 Ctrl-C.
     """
     if method is not None and compare is not None:
         raise ConfigError("give --method for one or --compare for several, not both")
@@ -198,9 +198,9 @@ def predict_(
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
     device: DeviceOpt = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Write over masks, or over any file, that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Classify or segment images with the net of a run that validation prefers.
+    """Classify or segment images with the net of a run that does best on validation.
 
     \b
     dmt predict runs/a img1.png folder/ --out pred.csv

@@ -31,10 +31,8 @@ def audit(
             "--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"
         ),
     ] = None,
-    method: Annotated[
-        str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")] = None,
+    method: Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")] = None,
     folds: Annotated[int, typer.Option(help="Parts of the labels, each judged by nets trained on the others.")] = 5,
     count: Annotated[int, typer.Option(help="Images in each list.")] = 100,
     start: StartOpt = None,
@@ -47,7 +45,7 @@ def audit(
     dmt audit runs/cmp --method dmt --seed 2 --count 50 --out findings
     Writes a gallery, labels.csv, pseudo_labels.csv, label_next.csv, and label_studio.json with label_studio.xml.
     Given labels are judged by nets trained without them: that takes about eight times as long as the Baseline.
-    Stop it at any time; repeating the command goes on.
+    Stop it at any time; repeating the command resumes.
     """
     from dmt.auditing import auditor
     from dmt.runs import starting

@@ -1,4 +1,4 @@
-"""The verb of the command that looks at a folder of own images and trains nothing."""
+"""The verb of the command that looks at a user's folder and trains nothing."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,11 +14,11 @@ out = Console(highlight=False, soft_wrap=True)
 
 @app.command()
 def check(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of your own images.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of your images.")],
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     time: Annotated[bool, typer.Option(help="Time a few steps to forecast the duration.")] = True,
 ) -> None:
-    """The data doctor: what is there, what is wrong, what dmt fit would do. Trains and writes nothing.
+    """Check a folder: what is there, what is wrong, what dmt fit would do. Trains and writes nothing.
 
     \b
     dmt check photos/

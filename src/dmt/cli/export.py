@@ -17,10 +17,8 @@ def export(
     out_: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file.  [default: RUN/export/NAME.FORMAT]")
     ] = None,
-    method: Annotated[
-        str | None, typer.Option("--method", "-m", help="Of a run with several methods, this one.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of a run with several seeds, this one.")] = None,
+    method: Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")] = None,
     check: Annotated[
         list[Path] | None,
         typer.Option("--check", metavar="IMAGE", help="Compare on this image or folder of images; repeatable."),
@@ -29,14 +27,14 @@ def export(
         Path | None,
         typer.Option("--data", metavar="DIR", help="Compare on test images of the data set in this folder."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write the net that validation prefers as ONNX, or as safetensors beside a JSON card.
+    """Write the net that does best on validation as ONNX, or as safetensors beside a JSON card.
 
     \b
     dmt export runs/a --to onnx                            then run it with any ONNX runtime
     dmt export runs/s --to onnx --check photos/ --out scenes.onnx
-    dmt export runs/a --to safetensors                     read it again by dmt.exporting.load
+    dmt export runs/a --to safetensors                     load it with dmt.use.exporting.load
     The net takes images in [0, 1] and gives logits. It is compared with the original; if it differs, nothing is kept.
     """
     from dmt.use import exporting

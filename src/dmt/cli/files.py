@@ -40,13 +40,13 @@ def splits(
 @app.command()
 def pack(
     run_: RunArg,
-    part_size: Annotated[str, typer.Option(metavar="12MB", help="The most bytes of a part.")] = "12MB",
+    part_size: Annotated[str, typer.Option(metavar="12MB", help="Largest size of a part.")] = "12MB",
     out_: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go.  [default: RUN-packed]")
     ] = None,
-    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that its own jobs need no more.")] = False,
+    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that its jobs no longer need.")] = False,
 ) -> None:
-    """Turn a run, finished or not, into a set of small files that can be carried elsewhere and gone on with.
+    """Turn a run, finished or not, into a set of small files that can be moved elsewhere and resumed.
 
     \b
     dmt pack runs/c10 --part-size 12MB
@@ -67,7 +67,7 @@ def unpack(
         Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run's new folder.  [default: its old name]")
     ] = None,
 ) -> None:
-    """Put a packed run together again; repeat its fit command with --out RUN to go on.
+    """Reassemble a packed run; repeat its fit command with --out RUN to resume.
 
     \b
     dmt unpack c10-packed
@@ -76,7 +76,7 @@ def unpack(
     from dmt.use import packing
 
     place = packing.unpack(packed, out_)
-    out.print(f"unpacked to {place}; repeat its fit command with --out {place} to go on", markup=False)
+    out.print(f"unpacked to {place}; repeat its fit command with --out {place} to resume", markup=False)
 
 
 def notify(text: str) -> None:

@@ -17,7 +17,7 @@ def list_(
         str | None, typer.Argument(help="data, methods, nets, options or pixel-options; the first three if left out.")
     ] = None,
 ) -> None:
-    """What there is: data sets, methods and nets, one line each.
+    """List data sets, methods and nets, one line each.
 
     \b
     dmt list
@@ -43,7 +43,7 @@ def plan(
     device: DeviceOpt = "auto",
     time: Annotated[bool, typer.Option(help="Time a few steps of the net to forecast the duration.")] = True,
 ) -> None:
-    """The stages of a method as a table. Trains nothing; needs no data but your own.
+    """The stages of a method as a table. Trains nothing, and reads only your images.
 
     \b
     dmt plan photos/

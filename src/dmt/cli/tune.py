@@ -54,7 +54,7 @@ def tune(
     ] = None,
     anyway: AnywayOpt = False,
 ) -> None:
-    """Try settings, judged on the validation images. Repeat the command to go on, also with more values or seeds.
+    """Try settings, judged on the validation images. Repeat the command to resume, or to add values or seeds.
 
     \b
     dmt tune digits --seeds 1-3 --out runs/tune
@@ -62,7 +62,7 @@ def tune(
     dmt tune digits --grid "fractions=0.2,0.4,0.6,0.8,1/0.5,1" --out runs/tune
     dmt tune digits --search optuna --trials 20 --grid gamma=1..9 --grid rate_round=0.01..0.3 --out runs/tune
     The default is kept unless another setting is clearly better. Test scores are not shown.
-    Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to mend, 3 budget spent, 130 Ctrl-C.
+    Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to fix, 3 budget spent, 130 Ctrl-C.
     """
     if seed is not None and seeds is not None:
         raise ConfigError("give --seed for one or --seeds for several, not both")

@@ -79,6 +79,7 @@ def flip(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = No
     return judge("flip", opinion(logits, target), target, gamma, gamma2)
 
 
+@torch.no_grad()
 def judge(name: str, view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
     """As the weighting of this name, from an opinion that the caller has already: a softmax is worth sharing."""
     return _RULES[name](view, target, gamma, gamma if gamma2 is None else gamma2)

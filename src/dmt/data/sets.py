@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,6 +82,21 @@ class PseudoLabels(Generic[Planes]):
 
     def __len__(self) -> int:
         return len(self.selected)
+
+
+def counts(labels: Tensor | Ragged, classes: int) -> Tensor:
+    """(C,) labeled images or pixels of each class."""
+    if isinstance(labels, Ragged):
+        total = torch.zeros(256, dtype=torch.int64)
+        for position in range(len(labels)):
+            total += labels.image(position).flatten().bincount(minlength=256)
+        return total[:classes]  # without 255, a pixel that has no label
+    return labels.bincount(minlength=classes)
+
+
+def kinds(labels: Tensor | Ragged) -> np.ndarray:
+    """(N,) the class of each image, to spread images evenly by; of masks, which have many, all alike."""
+    return np.zeros(len(labels), np.int64) if isinstance(labels, Ragged) else labels.numpy()
 
 
 def fingerprint(images: tuple[LabeledSet[Any], LabeledSet[Any]]) -> str:

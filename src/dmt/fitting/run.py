@@ -43,7 +43,7 @@ def fit(
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
-    Repeating the call goes on where it stopped: finished stages are skipped, an interrupted one continues, and the
+    Repeating the call resumes where it stopped: finished stages are skipped, an interrupted one continues, and the
     result equals that of an unbroken run. Stages that several methods have in common are trained once.
 
     Args:
@@ -53,14 +53,14 @@ def fit(
         baseline: train a Baseline too wherever pseudo labels teach, so that the gain is known. It shares its stages
             with the other methods and costs nothing, but with ``share``: then it is two trainings more.
         keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
-            that goes on, and else the last. It may be changed at any time.
+            that is resumed, and else the last. It may be changed at any time.
         seed: one or more; a seed decides the split and every random number.
         settings: options that differ from the preset, by key, e.g. ``{"gamma": 5.0, "online.threshold": 0.95}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
         data_folder: where a data set that is not embedded lies.
         device: "auto", "cpu", "cuda" or "cuda:N".
         fast: compile steps and, on CUDA, record them as a graph; by default on CUDA only.
-        budget: stop cleanly after so many seconds. A new run on own images gets a schedule that fits.
+        budget: stop cleanly after so many seconds. A new run on your images gets a schedule that fits.
         checkpoint_every: seconds between checkpoints within a stage.
         watcher: hears of progress; bars or lines by default.
         stop: several runs may share one; a budget of its own changes no schedule.

@@ -179,7 +179,8 @@ class Runner:
         """Everything the guard finds in a stage now; what is new is said at once."""
         described = next(job for job, works in self._jobs if work in works)
         job = reading.of_job(self.folder, self.folder.manifest(), described)
-        found = guard.of_stage(job, next(stage for stage in job.stages if stage.name == work.stage.name))
+        lines = [stage for stage in job.stages if stage.name == work.stage.name]
+        found = [finding for line in lines for finding in guard.of_stage(job, line)]
         for finding in found:
             thing = (work.seed, work.stage.lines, finding.kind, finding.about, finding.remedy)
             if thing not in self._told:  # once for a line of nets; the report names all its rounds
@@ -273,9 +274,8 @@ class Runner:
         splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
         scores = assessment.scores(trainer, task, splits, place)
         checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
-        if task.pixels:
-            net = next(iter(trainer.nets.values()))
-            samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
+        net = next(iter(trainer.nets.values()))
+        samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
         Journal(place / run_files.JOURNAL).write("round", scores=scores, audit=checked, cost=cost)
         if lesson is not None:
             lesson.close()

@@ -3,7 +3,6 @@
 A task says how many; of images that get one label each there are none.
 """
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from dmt import files
+from dmt import files, pictures
 from dmt.core import codes, streams
 from dmt.data.audits import Audit
 from dmt.data.pixels import palettes
@@ -78,6 +77,4 @@ def _gray(values: torch.Tensor) -> Image.Image:
 
 
 def _save(path: Path, image: Image.Image) -> None:
-    content = io.BytesIO()
-    image.save(content, "PNG")
-    files.write(path, content.getvalue())
+    files.write(path, pictures.encode(image))

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from dmt import run_files
+from dmt.data import sets
 from dmt.data.audits import Audit
 from dmt.data.sets import PseudoLabels
 from dmt.errors import ConfigError
@@ -50,8 +51,9 @@ class Lesson:
         if not store.kept:
             raise ConfigError(f"{folder.path.name} keeps no pseudo label at all; set fractions higher")
         if not any(line["kind"] == "labels" for line in journal.read()):
-            coverage = store.coverage(len(task.classes))
-            journal.write("labels", kept=store.kept, of=store.of, coverage=coverage, labeled=task.labeled_sites())
+            classes = len(task.classes)
+            labeled = sets.counts(task.labeled.labels, classes).tolist()  # what coverage is compared with
+            journal.write("labels", kept=store.kept, of=store.of, coverage=store.coverage(classes), labeled=labeled)
         return cls(store, store.open(task.unlabeled, folder.on_progress, folder.cache))
 
     def __enter__(self) -> "Lesson":

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import deeplab, smp_nets, torchvision_pair
+from dmt.models import deeplab, names, smp_nets, torchvision_pair
 from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen
 from dmt.models.small_resnet import SmallResNet
@@ -33,8 +33,6 @@ _EXAMPLES = {
     False: ["wrn-28-2", "resnet8-16", "timm:resnet18"],
     True: ["deeplab2:resnet101", "fcn-16", "smp:unet/resnet34"],
 }
-_IMAGE = re.compile(r"timm:.*|frozen:.*|wrn-\d+-\d+|resnet8-\d+")
-_PIXEL = re.compile(r"deeplab2:.*|deeplab2x2:.*|smp:.*|fcn-\d+")
 
 OWN: dict[str, Callable[[int, int], nn.Module]] = {}
 """Nets that users registered: name -> (classes, channels) -> module."""
@@ -85,7 +83,7 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
         make: (classes, channels) -> a module from images in [0, 1], normalized already, to logits: (N, classes) for
             images, (N, classes, H, W) for pixels.
     """
-    if _IMAGE.fullmatch(name) or _PIXEL.fullmatch(name):
+    if names.kind(name) is not None:
         raise ConfigError(f"'{name}' is a net of ours already; give yours another name")
     OWN[name] = make
 
@@ -95,7 +93,7 @@ def forward_share(net: str) -> float:
 
     Going backward costs twice as much as forward; nobody goes backward through a frozen encoder.
     """
-    return 1.0 if net.startswith("frozen:") else 1 / 3
+    return 1.0 if names.is_frozen(net) else 1 / 3
 
 
 def usual_normalization(body: nn.Module) -> Normalization | None:
@@ -141,22 +139,20 @@ def timm_net(name: str, shape: tuple[int, int, int], **options: Any) -> nn.Modul
 
 def _check_name(spec: NetSpec) -> None:
     """The name must exist, and be one for what the task labels."""
-    fitting, other = (_PIXEL, _IMAGE) if spec.pixels else (_IMAGE, _PIXEL)
-    nets = PIXEL_NETS if spec.pixels else IMAGE_NETS
-    if other.fullmatch(spec.name):
+    kind, nets = names.kind(spec.name), PIXEL_NETS if spec.pixels else IMAGE_NETS
+    if kind in (names.IMAGE_KINDS if spec.pixels else names.PIXEL_KINDS):
         needs, labels = ("pixels", "images") if spec.pixels else ("images", "pixels")
         raise ConfigError(f"net '{spec.name}' labels {labels}, this task labels {needs}; use {', '.join(nets)}")
-    if not fitting.fullmatch(spec.name):
+    if kind is None:
         raise unknown("net", spec.name, [*nets, *_EXAMPLES[spec.pixels]])
 
 
 def _pixel_net(spec: NetSpec) -> Normalized:
-    kind, _, name = spec.name.partition(":")
-    channels = spec.shape[0]
+    kind, name, channels = names.kind(spec.name), names.inner(spec.name), spec.shape[0]
     body: nn.Module
     if kind == "smp":
         body = smp_nets.build(name, spec.classes, channels)
-    elif kind.startswith("deeplab2"):
+    elif kind in ("deeplab2", "deeplab2x2"):
         require_timm(spec.name)
         body = deeplab.build(name, spec.classes, channels, branches=2 if kind == "deeplab2x2" else 4)
     else:
@@ -165,13 +161,13 @@ def _pixel_net(spec: NetSpec) -> Normalized:
 
 
 def _image_body(spec: NetSpec) -> nn.Module:
-    channels = spec.shape[0]
-    if spec.name.startswith("timm:"):
+    kind, name, channels = names.kind(spec.name), names.inner(spec.name), spec.shape[0]
+    if kind == "timm":
         require_timm(spec.name)
-        return timm_net(spec.name.removeprefix("timm:"), spec.shape, num_classes=spec.classes)
-    if spec.name.startswith("frozen:"):
+        return timm_net(name, spec.shape, num_classes=spec.classes)
+    if kind == "frozen":
         require_timm(spec.name)
-        encoder = timm_net(spec.name.removeprefix("frozen:"), spec.shape, num_classes=0)
+        encoder = timm_net(name, spec.shape, num_classes=0)
         width: Any = getattr(encoder, "head_hidden_size", encoder.num_features)
         return Frozen(encoder, width, spec.classes)
     if match := re.fullmatch(r"wrn-(\d+)-(\d+)", spec.name):

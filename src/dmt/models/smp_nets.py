@@ -11,9 +11,7 @@ from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
 from dmt.models import alignment, torchvision_pair
-from dmt.types import IMAGENET
-
-STRIDE = 32  # these nets take sizes that are multiples of it
+from dmt.types import IMAGENET, PADDING
 
 
 class Float32(nn.Sequential):
@@ -25,7 +23,7 @@ class Float32(nn.Sequential):
 
 
 class SmpNet(nn.Module):
-    """One of these nets for images of any size: padded right and below to a multiple of 32, logits cropped back."""
+    """One of these nets for images of any size: padded right and below to multiples of `PADDING`, and cropped back."""
 
     def __init__(self, net: Any) -> None:
         super().__init__()
@@ -39,7 +37,7 @@ class SmpNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes, H, W)."""
         height, width = images.shape[-2:]
-        padded = F.pad(images, (0, -width % STRIDE, 0, -height % STRIDE))
+        padded = F.pad(images, (0, -width % PADDING, 0, -height % PADDING))
         return self.net(padded)[..., :height, :width]  # type: ignore[no-any-return]
 
 

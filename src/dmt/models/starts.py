@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from dmt.errors import ConfigError, DmtError
-from dmt.models import build, start_fit, start_names
+from dmt.models import build, names, start_fit, start_names
 from dmt.models.build import NetSpec, Normalized
 from dmt.models.start_names import Published
 from dmt.types import Normalization
@@ -45,7 +45,7 @@ class Start:
 def resolve(text: str, net: str) -> Start:
     """Find a start for the net of that name, and take its digest; nothing is loaded yet."""
     if text == "random":
-        if net.startswith("frozen:"):
+        if names.is_frozen(net):
             raise ConfigError(f"net '{net}' learns in its last layer only; give --start timm, wheel or a file")
         return Start(text, None, text)
     if text == "timm":
@@ -90,12 +90,10 @@ def _set_normalization(net: Normalized, normalization: Normalization | None) -> 
 
 def _encoder_name(net: str, start: str) -> str:
     """What timm calls the encoder of a net."""
-    kind, _, name = net.partition(":")
-    if kind in ("timm", "frozen", "deeplab2", "deeplab2x2"):
-        return name
-    if kind == "smp":
-        return re.sub("^(tu|timm)-", "", name.partition("/")[2])
-    raise ConfigError(f"start '{start}' needs a net with an encoder of timm, not '{net}'; give random or a file")
+    found = names.encoder(net)
+    if found is None:
+        raise ConfigError(f"start '{start}' needs a net with an encoder of timm, not '{net}'; give random or a file")
+    return found
 
 
 def _from_timm(spec: NetSpec) -> Published:

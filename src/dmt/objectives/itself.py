@@ -36,8 +36,10 @@ class Online(Objective):
     def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
         unlabeled = len(batch.views[TRAIN])
         logits = cast.net(torch.cat([batch.views[TRAIN], batch.images]))  # (U + L, C, *S), unlabeled first
-        confidence, guesses = logits[:unlabeled].detach().float().softmax(1).max(1)
-        guesses = torch.where(confidence > self.threshold, guesses, IGNORE)
+        confidence, guesses = sure(logits[:unlabeled])
+        kept = confidence > self.threshold
+        kept = kept if batch.valid is None else kept & batch.valid  # padding teaches nothing
+        guesses = torch.where(kept, guesses, IGNORE)
         labels = torch.cat([guesses, batch.truth])
         sites = losses.per_site(logits, labels)
         count = losses.labeled_sites(labels).clamp_min(1.0)

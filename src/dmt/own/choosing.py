@@ -1,4 +1,4 @@
-"""Task, net, image size and schedule for a folder of own images, chosen from the data and the device."""
+"""Task, net, image size and schedule for a user's folder, chosen from the data and the device."""
 
 import importlib.util
 import statistics
@@ -16,6 +16,7 @@ from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.methods.recipe import Recipe
+from dmt.models import names
 from dmt.own import schedules
 from dmt.presets import Preset
 
@@ -74,7 +75,7 @@ def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Fo
     asked = asked or Asked()
     contents = photos.open_folder(folder)
     if not contents.labeled:
-        raise DataError(f"{folder} has no labeled image; label a few of each class")
+        raise DataError(f"{folder} has no labeled images; label a few of each class")
     if len(contents.classes) < 2:
         raise DataError(f"{folder} has only one class, '{contents.classes[0]}'; label images of another one too")
     side = _short_side(contents)
@@ -113,11 +114,11 @@ class _Net:
 
     @property
     def frozen(self) -> bool:
-        return self.name.startswith("frozen:")
+        return names.is_frozen(self.name)
 
     @property
     def published(self) -> bool:
-        return self.start != "random" and self.name.startswith(("frozen:", "timm:"))
+        return self.start != "random" and names.encoder(self.name) is not None
 
 
 def _image_net(asked: Asked, large: bool, side: int, labels: int) -> _Net:
@@ -127,9 +128,9 @@ def _image_net(asked: Asked, large: bool, side: int, labels: int) -> _Net:
     if asked.published and (side >= LARGE or asked.start is not None):
         start = asked.start or "wheel"
         if large and labels >= MANY:
-            return _Net(f"timm:{KNOWN}", start, "it knows photos, and a GPU and many labels are there")
-        return _Net(f"frozen:{KNOWN}", start, "it knows photos, and only its last layer learns yours")
-    hint = "" if side < LARGE or asked.start else "; for a net that knows photos pip install 'dmt-vision[starts]'"
+            return _Net(f"timm:{KNOWN}", start, "it is pretrained on photos, and there are a GPU and many labels")
+        return _Net(f"frozen:{KNOWN}", start, "it is pretrained on photos, and only its last layer is trained on yours")
+    hint = "" if side < LARGE or asked.start else "; for a net pretrained on photos, pip install 'dmt-vision[starts]'"
     if large:
         return _Net("wrn-28-2", asked.start or "random", "a GPU is there" + hint)
     return _Net("resnet8-16", asked.start or "random", "a small net, since this is a CPU" + hint)
@@ -166,7 +167,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
     )
     lines = (
         f"task: images get labels, {len(contents.classes)} classes ({contents.layout})",
-        f"size={size}: the photos' shorter side is {side} in the median" + _cap(large, side, size),
+        f"size={size}: the photos' shorter side has a median of {side}" + _cap(large, side, size),
         f"net={net.name}, start {net.start}: {net.why}",
         held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
@@ -197,10 +198,10 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         size=most,
         crop=(crop, crop),
     )
-    recipe = schedules.for_pixels(options, large, pretrained=start != "random" and not net.startswith("fcn-"))
+    recipe = schedules.for_pixels(options, large, pretrained=start != "random" and names.kind(net) != "fcn")
     lines = (
         f"task: pixels get labels, {len(contents.classes)} classes ({contents.layout})",
-        f"size={most}, crop={crop},{crop}: the photos' shorter side is {side} in the median" + _cap(large, side, crop),
+        f"size={most}, crop={crop},{crop}: the photos' shorter side has a median of {side}" + _cap(large, side, crop),
         f"net={net}, start {start}: " + ("as you asked" if asked.net else _pixel_net_line(large, start)),
         held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
@@ -220,11 +221,11 @@ def _held_out(labels: int, there: bool) -> tuple[int, str]:
         return 0, "validation: the images in val/"
     if labels < LEAST:
         return 0, (
-            "validation=0: too few labels to hold any out, so the last net is used on trust and nothing can warn you; "
+            "validation=0: too few labels to hold any out, so the last net is used unchecked and nothing can warn you; "
             "put images into val/ or test/ to know"
         )
     count = min(20, max(1, labels // 5))
-    return count, f"validation={count}: held out of the labels to choose between nets"
+    return count, f"validation={count}: held out from the labels to choose between nets"
 
 
 def _cap(large: bool, side: int, chosen: int) -> str:
@@ -234,13 +235,13 @@ def _cap(large: bool, side: int, chosen: int) -> str:
 def _pixel_net_line(large: bool, start: str) -> str:
     starts = "pip install 'dmt-vision[starts]'"
     if not large:
-        return f"a small net, since this is a CPU; for photos of many different things a GPU and {starts}"
-    return "a GPU is there" + ("" if start != "random" else f"; for a net that knows photos {starts}")
+        return f"a small net, since this is a CPU; for photos of many different things, use a GPU and {starts}"
+    return "a GPU is there" + ("" if start != "random" else f"; for a net pretrained on photos, {starts}")
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
     if not unlabeled:
-        return "schedule: there is nothing unlabeled, so only a Baseline can be trained"
+        return "schedule: there are no unlabeled images, so only a Baseline can be trained"
     rounds = f"{len(recipe.fractions)} rounds of epochs_round={recipe.epochs_round} over {unlabeled:,} images"
     return f"schedule: Baseline epochs={recipe.epochs} over {labels:,} labels, then {rounds}"
 

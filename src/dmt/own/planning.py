@@ -1,4 +1,4 @@
-"""How long a run on own images will take, from a short rehearsal on some of them; and a schedule that fits a budget."""
+"""How long a run on a folder will take, from timing a few steps; and a schedule that fits a budget."""
 
 import time
 from collections.abc import Callable

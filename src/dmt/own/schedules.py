@@ -1,4 +1,4 @@
-"""Schedules for own images: batches, rates and lengths from their number, the device and what nets start from."""
+"""Schedules for a user's images: batches, rates and lengths from their number, the device and what nets start from."""
 
 import math
 from dataclasses import replace

@@ -86,10 +86,10 @@ def caveat(study: Study, method: str) -> str:
     found = changes(study, method)
     if found and found[0].clear is None:
         return (
-            "What the nets said of every image was not kept, or not of the same images: nobody can say which of these "
+            "What the nets said of every image was not kept, or not of the same images: it is unknown which of these "
             "changes are chance."
         )
-    return "Better and worse: nearly all draws of the same images agree on it. Within chance: they do not."
+    return "Better and worse: nearly all draws of the same images agree on it. Within chance: they disagree."
 
 
 def confusion(study: Study, method: str) -> Safe:
@@ -103,7 +103,7 @@ def confusion(study: Study, method: str) -> Safe:
         return html.figure(f"What {name} confuses most", _pairs(matrix, names))
     drawn = charts.heat(f"confusion matrix of {name}", Heat(names, matrix.astype(int).tolist()))
     note = f"Each row is 100 % of a class of the {study.split} images, added over seeds; orange is wrong."
-    return html.figure(f"What {name} takes for what", drawn, note=note)
+    return html.figure(f"What {name} mistakes for what", drawn, note=note)
 
 
 def _matrix(study: Study, method: str) -> np.ndarray | None:
@@ -136,11 +136,11 @@ def _pairs(matrix: np.ndarray, names: Sequence[str]) -> Safe:
 def calibration(study: Study, methods: Sequence[str]) -> Safe:
     """Confidence against accuracy of the shipped nets."""
     series = [found for method in methods if (found := _reliability(study, method)) is not None]
-    heading = "Is it as sure as it is right?"
+    heading = "Is it as accurate as it is confident?"
     if not series:
         why = "These nets were trained before calibration was measured; train them again, or dmt score them, to know."
         return html.figure(heading, html.paragraph(why, class_="note"))
-    note = "Above the dashed line a net is too modest, below it too sure. Larger dots are more " + (
+    note = "Above the dashed line a net is underconfident, below it overconfident. Larger dots are more " + (
         "pixels." if study.pixels else "images."
     )
     drawn = charts.reliability("accuracy against confidence", [line for line, _ in series])

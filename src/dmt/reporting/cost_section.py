@@ -27,12 +27,12 @@ def table(study: Study) -> Safe:
         for row, method in zip(rows, study.methods, strict=True):
             factor = _seconds(study.of(method)) / longest
             row.append(("–", math.nan) if math.isnan(factor) else (f"{factor:.1f} ×", factor))
-    return html.table(columns, rows, caption="Per seed, in the mean; a stage that methods share counts in each.")
+    return html.table(columns, rows, caption="Per seed, on average; a stage that methods share counts in each.")
 
 
 NOTE = (
-    "Planned and forecast: the plan's steps, and their time at the speed that the first net reached, each pass over an "
-    "image counted alike. Waiting: the share of the time in which steps waited for their images."
+    "Planned and forecast: the plan's steps, and their time at the speed that the first net reached, counting every "
+    "pass over an image the same. Waiting: the share of the time in which steps waited for their images."
 )
 
 

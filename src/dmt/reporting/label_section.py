@@ -16,8 +16,11 @@ from dmt.results import guard_rules
 from dmt.results.reading import JobResult, StageResult
 
 TOPS = ("20%", "40%", "60%", "80%", "100%")
-CASES = (("negative", "teacher surer than student: counts less", 2), ("positive", "student surer: does not count", 7),
-         ("agree", "agreement", 1))  # fmt: skip
+CASES = (
+    ("negative", "teacher more confident than student: counts less", 2),
+    ("positive", "student more confident: does not count", 7),
+    ("agree", "agreement", 1),
+)
 BINS = 24
 """Into so many parts the steps of a round are cut, so that rounds of any length can be drawn side by side."""
 
@@ -39,7 +42,7 @@ def known(study: Study, method: str) -> str:
     """Why there may be less to see than hoped."""
     stages = [stage for job in study.of(method) for stage in job.stages if stage.labels is not None]
     if stages and all(stage.audited("error_kept") is None for stage in stages):
-        return "Nobody knows the truth of these unlabeled images, so the error of their labels cannot be shown."
+        return "The truth of these unlabeled images is unknown, so the error of their labels cannot be shown."
     return ""
 
 
@@ -80,7 +83,7 @@ def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
     frame = Axes((0, 1), (0.0, max(highest * 1.1, 0.5)), "surest labels", "wrong, %")
     drawn = charts.bars("error of pseudo labels by confidence", frame, [top.replace("%", " %") for top in TOPS],
                         series, " %")  # fmt: skip
-    note = f"Labels of all unlabeled images that round {number} learned from, surest first"
+    note = f"Labels of all unlabeled images that round {number} learned from, most confident first"
     if len(series) > 1:
         note += "; as weighted: each counted as its student counts it in the end"
     elif not any(guard_rules.weighs(stage) for job in jobs for stage in job.stages):
@@ -106,7 +109,10 @@ def _plain_error(stage: StageResult) -> float | None:
 def _weights(jobs: Sequence[JobResult]) -> Safe | None:
     right = _by_round("right labels", 3, jobs, lambda stage: stage.audited("weight_right"))
     wrong = _by_round("wrong labels", 7, jobs, lambda stage: stage.audited("weight_wrong"))
-    note = "How much the finished student counts a kept label, 0 to 1. The wider apart, the better the weights tell."
+    note = (
+        "How much the finished student counts a kept label, 0 to 1. "
+        "The wider apart, the better the weights separate right from wrong."
+    )
     return _rounds_chart("Mean weight of right and wrong labels", "mean weight", [right, wrong], note, "")
 
 

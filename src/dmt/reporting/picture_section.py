@@ -1,13 +1,12 @@
 """Pixels as pictures: what the nets say of a few images, and the pseudo labels they learned from, round by round."""
 
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from dmt import run_files
+from dmt import pictures, run_files
 from dmt.data.pixels import palettes
 from dmt.pages import html
 from dmt.pages.html import Child, Safe, tag
@@ -33,20 +32,18 @@ def photo(path: Path) -> bytes:
     with Image.open(path) as image:
         small = image.convert("RGB")
     small.thumbnail((LONGEST, LONGEST))
-    return _bytes(small, "WEBP", quality=82)
+    return pictures.encode(small, "WEBP", quality=82)
 
 
 def plane(path: Path) -> bytes:
     """A mask in the colors of its file, or a gray map; a mask's pixels are picked, never mixed."""
     with Image.open(path) as file:
         image = file.copy()
-    scale = LONGEST / max(image.size)
-    if scale < 1:
-        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-        image = image.resize(size, Image.Resampling.NEAREST if image.mode == "P" else Image.Resampling.BOX)
+    by = Image.Resampling.NEAREST if image.mode == "P" else Image.Resampling.BOX
+    image = pictures.shrink(image, LONGEST, by)
     if image.mode == "P":
-        return _bytes(image, "PNG", optimize=True)
-    return _bytes(image.convert("L"), "WEBP", quality=60)
+        return pictures.encode(image, optimize=True)
+    return pictures.encode(image.convert("L"), "WEBP", quality=60)
 
 
 def weights(path: Path, labels: Path) -> bytes:
@@ -56,7 +53,7 @@ def weights(path: Path, labels: Path) -> bytes:
     image = Image.fromarray(np.where(kept, np.minimum(values, NO_LABEL - 1), NO_LABEL).astype(np.uint8))
     image.putpalette(_ramp())
     image.thumbnail((LONGEST, LONGEST), Image.Resampling.NEAREST)
-    return _bytes(image, "PNG", optimize=True)
+    return pictures.encode(image, optimize=True)
 
 
 def _ramp() -> list[int]:
@@ -65,12 +62,6 @@ def _ramp() -> list[int]:
     places = np.linspace(0, 1, NO_LABEL)
     colors = [np.interp(places, np.linspace(0, 1, len(stops)), stops[:, channel]) for channel in range(3)]
     return [*np.stack(colors, 1).round().astype(int).flatten().tolist(), *palettes.PALE]
-
-
-def _bytes(image: Image.Image, kind: str, **options: int | bool) -> bytes:
-    content = io.BytesIO()
-    image.save(content, kind, **options)
-    return content.getvalue()
 
 
 def sections(study: Study, method: str) -> Safe | None:

@@ -59,7 +59,7 @@ def by_round(study: Study) -> Safe:
     frame = Axes((0, max(last, 1)), reach, "round", f"{study.measure} on {study.split} images, %",
                  x_ticks=[(number, f"{number:g}") for number in range(int(last) + 1)], height=320)  # fmt: skip
     pair = any(len(job.lines) > 1 for job in study.jobs)
-    which = "mean of both nets" if pair else "the net that validation prefers, raw or EMA"
+    which = "mean of both nets" if pair else "the net that does best on validation, raw or EMA"
     note = f"{which}; band: ± standard deviation over seeds. Round 0 learns from labels alone."
     return html.figure("Score per round", charts.lines("score per round", frame, series, levels, " %"), note=note)
 
@@ -125,7 +125,7 @@ def _kin(found: Sequence[Study]) -> list[list[Study]]:
     for study in found:
         name = study.data if study.config is None else str(getattr(study.config.data, "dataset", study.data))
         others = [change for change in study.changes if not change.startswith("labels=")]
-        # of own images the origin tells which they are
+        # for a user's images the origin says which they are
         groups.setdefault((name, study.jobs[0].origin, study.jobs[0].classes, *others), []).append(study)
     return list(groups.values())
 

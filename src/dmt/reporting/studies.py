@@ -68,7 +68,7 @@ class Study:
 
     @property
     def source(self) -> str:
-        """What it is about: the preset or, of own images, the run."""
+        """What it is about: the preset or, for a user's images, the run."""
         return _name(self.jobs)
 
     @cached_property
@@ -172,7 +172,7 @@ def studies(paths: Iterable[Path]) -> list[Study]:
 
 
 def _name(jobs: Sequence[JobResult], several: bool = False) -> str:
-    """The preset or, of own images, the run; of several runs both."""
+    """The preset or, for a user's images, the run; of several runs both."""
     runs = ", ".join(dict.fromkeys(folder_of(job).name for job in jobs))
     if jobs[0].data in presets.OWN:
         return runs

@@ -29,16 +29,14 @@ def doubts(study: Study) -> list[str]:
     sentences = [f"{trained}: {error}" for error in errors]
     seeds = {len(study.of(method)) for method in study.learners} - {0}
     if seeds == {1}:
-        sentences.append("One seed only: another one may differ by more than the images tell. Three say how much.")
+        sentences.append("One seed only: another seed may differ by more than this range. Three seeds show how much.")
     if study.learners and study.baseline is None and any(map(study.base, study.jobs)):
         sentences.append("Baseline is round 0 of the same run, which learned from the labels alone.")
     if study.split == "validation" and not study.learners:
         sentences.append("There are no test images: the scores are those of the validation images.")
     waiting = [job for job in study.jobs if not job.finished]
     if waiting:
-        sentences.append(
-            f"{len(waiting)} of {len(study.jobs)} trainings are not finished; this is what is known so far."
-        )
+        sentences.append(f"{len(waiting)} of {len(study.jobs)} trainings are not finished; this is the result so far.")
     return sentences
 
 

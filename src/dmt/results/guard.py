@@ -55,7 +55,7 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
     title = catalogue.get(job.method).title
     gentler = f"{_gentler(job)}, or use --method {catalogue.baseline().name}"
     if _kept_first(job, base):
-        text = f"{title} kept its first nets, which are the Baseline's: validation liked no round better"
+        text = f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
         yield Finding("no gain", "", text, gentler)
         return
     change = gain(job, base)
@@ -65,13 +65,13 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
         text = f"{title} is clearly worse than Baseline with the same labels: {guard_rules.points(change)}"
         yield Finding("no gain", "", text, gentler)
     else:
-        text = f"{title} cannot be told from Baseline with the same labels: {guard_rules.points(change)}"
+        text = f"{title} is indistinguishable from Baseline with the same labels: {guard_rules.points(change)}"
         yield Finding("no gain", "", text, "several --seeds, more images to measure on, more unlabeled images")
 
 
 def _gentler(job: JobResult) -> str:
     """What makes pseudo labels do less harm; only methods that weigh them have a gamma."""
-    rate = "a lower rate_round" if any(stage.round for stage in job.stages) else "a lower rate"
+    rate = f"a lower {guard_rules.option(job, job.stages[-1], 'rate')}"
     return f"{rate} or a higher gamma" if any(map(guard_rules.weighs, job.stages)) else rate
 
 
@@ -91,7 +91,8 @@ def _said(job: JobResult, stage: StageResult) -> list[Finding]:
     lines = stage.journal("guard")
     if not lines:  # not finished, or made before there was a guard
         return of_stage(job, stage)
-    return [Finding(**finding) for finding in lines[-1]["findings"]]
+    found = (Finding(**finding) for finding in lines[-1]["findings"])
+    return [finding for finding in found if finding.where == stage.title]  # lines trained together share a journal
 
 
 def difference(job: JobResult, base: JobResult) -> float:
@@ -158,7 +159,7 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
         return f"{title} cannot be compared with Baseline: there is no truth to measure them by"
     first = sum(_kept_first(*pair) for pair in pairs)
     if first == len(pairs):
-        return f"{title} kept its first nets, which are the Baseline's: validation liked no round better"
+        return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
     parts = [f"{title} {_gained(pairs)}", *_best_round([job for job, _ in pairs]), *_worse_classes(pairs)]
     if first:
         parts.append(f"{first} of {len(pairs)} seeds kept their first nets, which are the Baseline's")
@@ -181,13 +182,13 @@ def _gained(pairs: Sequence[Pair]) -> str:
         where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped()[0].shown} images"
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
         text += f" ({low} to {high} in 90 % of draws of the {where})"
-    return text if change.clear else f"{text}; this cannot be told from chance"
+    return text if change.clear else f"{text}; this is indistinguishable from chance"
 
 
 def _best_round(jobs: Sequence[JobResult]) -> Iterable[str]:
-    """The round that --keep best would choose; of several seeds or lines, the one most of them would."""
+    """The round that --keep best would choose, if there is a choice; of several seeds or lines, most of them would."""
     stages = [stage for job in jobs for stage in job.stages]
-    if not any(stage.round for stage in stages) or any(stage.score("validation", "raw") is None for stage in stages):
+    if len({stage.round for stage in stages}) < 2 or any(stage.score("validation", "raw") is None for stage in stages):
         return
     chosen = Counter(job.best(line).round for job in jobs for line in job.lines)
     best, times = max(chosen.items(), key=lambda each: (each[1], each[0]))

@@ -5,7 +5,7 @@ may name the rarest class, which some early rounds indeed never label.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def of_labels(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     if top is not None:
         share = counts[top] / counts.sum()
         text = f"{share:.0%} of the pseudo labels are {names(job, [top])}, and {due[top]:.0%} of the labels"
-        remedy = f"{_slower(stage)}, or {_balanced(stage)}more labels of the others"
+        remedy = f"{_slower(job, stage)}, or {_balanced(stage)}more labels of the others"
         yield Finding("collapsed", stage.title, text, remedy, names(job, [top]))
         return
     earlier = _before(job, stage)
@@ -131,8 +131,8 @@ def _collapsed(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     top = _collapse(confusion.sum(0), truth)
     if top is not None:
         share = confusion.sum(0)[top] / confusion.sum()
-        text = f"the net calls {share:.0%} of what validation shows {names(job, [top])}, and {truth[top]:.0%} are"
-        yield Finding("collapsed", stage.title, text, _trained(stage), names(job, [top]))
+        text = f"the net calls {share:.0%} of the validation images {names(job, [top])}, and {truth[top]:.0%} are"
+        yield Finding("collapsed", stage.title, text, _trained(job, stage), names(job, [top]))
 
 
 def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
@@ -147,7 +147,7 @@ def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     change = evidence.difference([after], [before])
     if change.high < -(FRESH_WORSE if fresh else 0.0) and change.value <= -WORSE:
         text = f"validation got clearly worse than after {earlier.name}: {points(change)}"
-        yield Finding("worse", stage.title, text, f"{_slower(stage)}, or --keep best")
+        yield Finding("worse", stage.title, text, f"{_slower(job, stage)}, or --keep best")
 
 
 def taught_by(stage: StageResult, labels: dict[str, str]) -> bool:
@@ -195,7 +195,7 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
         return  # the Oracle was trained on the validation images too
     more = "more images in val/" if job.data in presets.OWN else "a higher --set validation=…"
     if "validation" not in stage.outcome["scores"]:
-        text = "without validation images nothing tells whether a round helps, and the last net is used"
+        text = "without validation images nothing shows whether a round helps, and the last net is used"
         yield Finding("unsure", stage.title, text, more)
         return
     found = stage.evidence("validation", "raw")
@@ -204,7 +204,7 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     drawn = evidence.interval(found.score(), evidence.spread([found], []))
     margin = (drawn.high - drawn.low) / 2
     if margin > UNSURE or found.images < FEW:
-        text = f"{found.images} validation images are too few to tell whether a round helps"
+        text = f"{found.images} validation images are too few to know whether a round helps"
         text += f": a score of {drawn.value:.1f} may be off by {margin:.1f} points" if margin else ""
         yield Finding("unsure", stage.title, text, more)
 
@@ -268,20 +268,29 @@ def names(job: JobResult, labels: Sequence[int]) -> str:
     return f"classes {', '.join(most)} and {last}" if most else f"class {last}"
 
 
-def _slower(stage: StageResult) -> str:
+def option(job: JobResult, stage: StageResult, name: str) -> str:
+    """The key that sets ``name`` for a stage: in the method's own group, if it is there, else that of all methods."""
+    own = catalogue.get(job.method).options
+    if stage.round and own is not None and name in {each.name for each in fields(own)}:
+        return f"{own.group}.{name}"
+    return f"{name}_round" if stage.round else name
+
+
+def _slower(job: JobResult, stage: StageResult) -> str:
     """Half the learning rate, by the option of the stage."""
-    rate = stage.outline.get("schedule", {}).get("rate")
-    key = "rate_round" if stage.round else "rate"
+    schedule = stage.outline.get("schedule", {})
+    rate = schedule.get("descent", schedule).get("rate")  # release 0.1 wrote it beside the epochs
+    key = option(job, stage, "rate")
     return f"a lower {key}" if rate is None else f"--set {key}={rate / 2:g}"
 
 
-def _trained(stage: StageResult) -> str:
+def _trained(job: JobResult, stage: StageResult) -> str:
     """A first net that knows one class has mostly not learned long enough; a later one has mostly learned too fast."""
-    if stage.round:
-        return _slower(stage)
-    epochs = stage.outline.get("schedule", {}).get("epochs")
-    longer = "more epochs" if epochs is None else f"--set epochs={2 * epochs}"
-    return f"{longer}, or {_slower(stage)}"
+    if _before(job, stage) is not None:
+        return _slower(job, stage)
+    epochs, key = stage.outline.get("schedule", {}).get("epochs"), option(job, stage, "epochs")
+    longer = f"more {key}" if epochs is None else f"--set {key}={2 * epochs}"
+    return f"{longer}, or {_slower(job, stage)}"
 
 
 def _balanced(stage: StageResult) -> str:

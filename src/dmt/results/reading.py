@@ -20,7 +20,7 @@ from dmt.training import evidence_files
 from dmt.training.journal import Journal
 from dmt.types import NetName
 
-FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of own images: the folder says them
+FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of a user's images: the folder says them
 
 
 def configuration_of(folder: Folder) -> Config:
@@ -109,7 +109,7 @@ class JobResult:
         data: the preset's name.
         changes: options that differ from the preset, as ``key=value``; results under different options do not mix.
         results: names of the last stage of each line.
-        origin: what the nets started from and, of own images, which they were; different origins do not mix either.
+        origin: what the nets started from and, of a folder, which images; different origins do not mix either.
         keep: which round's nets are used: the "last", or the "best" by validation.
         classes: their names.
         shares: whether each first net of a pair sees some of the labels only.

@@ -87,7 +87,7 @@ class Report:
             table.add_row(self._name(jobs[0]), catalogue.get(method).title, seeds, *scores, gain, _published(jobs[0]))
         how = ", for a pair mean over mean" if pairs else ""
         note = (
-            f"shipped: of the {self._kept()} nets, the one that the validation images prefer; gain: over Baseline with "
+            f"shipped: of the {self._kept()} nets, the one that does best on validation; gain: over Baseline with "
             f"the same seeds{how},\nof one seed with its range in 90 % of draws of the images."
         )
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):

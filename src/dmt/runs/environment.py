@@ -28,7 +28,7 @@ def pick_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"device '{name}' is not supported; choose auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ConfigError(f"device '{name}' is not there: {torch.cuda.device_count()} CUDA devices; use --device cpu")
+        raise ConfigError(f"device '{name}' does not exist: {torch.cuda.device_count()} CUDA devices; use --device cpu")
     return device
 
 
@@ -76,7 +76,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 def _git() -> dict[str, Any] | None:
     """The commit of the source tree that runs, if it is a checkout."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
 

@@ -120,7 +120,7 @@ class Folder:
         try:
             lock.acquire()
         except Timeout:
-            raise RunError(f"{self.path} is in use by another process; wait until it has ended") from None
+            raise RunError(f"{self.path} is in use by another process; wait for it to finish") from None
         except OSError as error:
             raise RunError(f"cannot write to {self.path}: {error.strerror}") from error
         try:
@@ -134,7 +134,7 @@ class Folder:
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; give another --out")
         if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
-            raise RunError(f"{self.path} holds other files and no run; give an empty or new --out")
+            raise RunError(f"{self.path} holds other files but no run; give an empty or new --out")
 
     def _foreign(self) -> list[Path]:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]
@@ -167,7 +167,9 @@ class Folder:
         manifest: dict[str, Any] = files.read_json(self.path / MANIFEST)
         needed = {"data", "config", "images", "threads", "jobs"}
         if not isinstance(manifest, dict) or not needed <= set(manifest):
-            raise RunError(f"{self.path / MANIFEST} is damaged: it lacks what every run has; start in a new folder")
+            raise RunError(
+                f"{self.path / MANIFEST} is damaged: entries that every run has are missing; start in a new folder"
+            )
         return manifest
 
     def starts(self) -> dict[str, dict[str, str]] | None:

@@ -33,7 +33,7 @@ class Watcher(ABC):
 
     @abstractmethod
     def stage(self, title: str, steps: int, done: int, work: float) -> None:
-        """A stage begins, or goes on from step ``done``; each step is so much work."""
+        """A stage begins, or resumes from step ``done``; each step is so much work."""
 
     @abstractmethod
     def step(self, done: int) -> None:

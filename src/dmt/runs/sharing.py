@@ -19,7 +19,7 @@ def take(folder: Folder, places: Sequence[str], donors: Iterable[Path]) -> list[
     Args:
         folder: the run, claimed by this process.
         places: the stages it will train, by the name of their folder, which tells their identity.
-        donors: run folders to take from. A stage that began here goes on here.
+        donors: run folders to take from. A stage that began here continues here.
     """
     root = folder.path / run_files.STAGES
     for left in root.glob(f"{UNREADY}*"):  # by a process that was killed

@@ -48,7 +48,7 @@ class Starts:
             return None
         if line not in self.files:
             name = self.known[line]["name"]
-            raise ConfigError(f"line {line} has yet to start from {name}; give it again: --start {line}=FILE")
+            raise ConfigError(f"line {line} has yet to start from {name}; give it again with --start {line}=FILE")
         return starts.load(net, spec, self.files[line])
 
 
@@ -61,7 +61,7 @@ def find(
         given: line -> what the user asked for.
         config: its nets; line B matters only for a pair.
         default: what the preset starts from; None if that must be given.
-        recorded: what a run that goes on was started from.
+        recorded: what a run to resume was started from.
     """
     for line in given:
         if line not in LINES:

@@ -13,10 +13,10 @@ from dmt.errors import ConfigError, DmtError
 
 
 class Stopped(DmtError):
-    """The run ended before its last step, on purpose. Nothing is lost; the same command goes on."""
+    """The run ended before its last step, on purpose. Nothing is lost; the same command resumes."""
 
     def __init__(self, reason: str, code: int) -> None:
-        super().__init__(f"stopped by {reason} at a checkpoint; repeat the command to go on")
+        super().__init__(f"stopped by {reason} at a checkpoint; repeat the command to resume")
         self.code = code
 
 

@@ -79,10 +79,6 @@ class Task(ABC):
     def target(self, pseudo: PseudoLabels[Any], positions: Tensor, view: View) -> Target:
         """Stored labels of a view's images, which are at these positions: (n, *S) on the view's device."""
 
-    @abstractmethod
-    def labeled_sites(self) -> list[int]:
-        """Labeled images or pixels of each class: what the shares of pseudo labels are compared with."""
-
     def meter(self, device: torch.device) -> Confusion:
         """A fresh score keeper."""
         return Confusion(len(self.classes), device)

@@ -72,9 +72,6 @@ class Classification(Task):
         device = view.images.device
         return Target(pseudo.labels[positions].to(device), pseudo.confidence[positions].to(device))
 
-    def labeled_sites(self) -> list[int]:
-        return self.labeled.labels.bincount(minlength=len(self.classes)).tolist()
-
 
 def images_per_forward(size: tuple[int, ...], device: torch.device) -> int:
     """How many images of a (height, width) a net sees at once outside of training."""

@@ -71,7 +71,7 @@ class Segmentation(Task):
         return int((images.heights * images.widths).sum()) / (self.window.height * self.window.width)
 
     def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
-        """At their native size, padded to a multiple of 32; those of equal padded size share a batch."""
+        """At their native size, padded to a multiple of `PADDING`; those of equal padded size share a batch."""
         for group in size_groups.groups(images.images.sizes, pixels=min(4_000_000, LOGITS // len(self.classes))):
             truth = None
             if isinstance(images, LabeledSet):
@@ -85,12 +85,6 @@ class Segmentation(Task):
         labels = size_groups.gather_plane(pseudo.labels, group, device)
         packed = size_groups.gather_plane(pseudo.confidence, group, device, fill=-codes.OFFSET)
         return Target(size_groups.truth(labels), codes.decode(packed))
-
-    def labeled_sites(self) -> list[int]:
-        counts = torch.zeros(256, dtype=torch.int64)
-        for position in range(len(self.labeled)):
-            counts += self.labeled.labels.image(position).flatten().bincount(minlength=256)
-        return counts[: len(self.classes)].tolist()  # without 255, a pixel that has no label
 
 
 def net_spec(options: SegmentOptions, net: str) -> NetSpec:

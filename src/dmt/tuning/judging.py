@@ -13,7 +13,7 @@ SURE = 0.9
 """All intervals of one comparison hold together in so many of the draws."""
 
 COARSE = 2.0
-"""Points. Where even this much cannot be told from chance, the validation set is too small to tune on."""
+"""Points. Where even this much is indistinguishable from chance, the validation set is too small to tune on."""
 
 
 ROUNDING = 1e-9

@@ -133,7 +133,7 @@ class Tuning:
     def _mark(self, number: int) -> str:
         if number == self.verdict.best:
             return "best"
-        return "clearly worse" if self.verdict.over_best[number].high < 0 else "not told from the best"
+        return "clearly worse" if self.verdict.over_best[number].high < 0 else "tied with the best"
 
     def words(self) -> str:
         """The verdict in a sentence."""
@@ -145,7 +145,7 @@ class Tuning:
             return f"{self.images:,} validation images are too few to choose by; keep the default:"
         if self.chosen is self.default and self.verdict.surer:
             names = ", ".join(self.judged[number].name for number in self.verdict.surer)
-            return f"{names}: surer than the default, but less often right; keep the default:"
+            return f"{names}: more confident than the default, but less accurate; keep the default:"
         if self.chosen is self.default:
             return "no setting is clearly better than the default; keep it:"
         over = self.verdict.over_default[self.verdict.chosen]
@@ -156,14 +156,16 @@ class Tuning:
         least = self.verdict.least
         said = [f"warning: the scores may mean nothing: {each}" for each in self.warnings]
         if not math.isnan(least):
-            said.append(f"differences below about {least:.1f} points cannot be told from chance here")
+            said.append(f"differences below about {least:.1f} points are indistinguishable from chance here")
         already_said = self.verdict.few and self.default.failed is None  # by words()
         if not already_said and (self.verdict.few or least > COARSE):
             said.append(
                 f"note: {self.images:,} validation images are too few to tune on; label more, or keep the default"
             )
         if self.seeds == 1:
-            said.append("note: with one seed, luck in training is not in the intervals; add some, e.g. --seeds 1-3")
+            said.append(
+                "note: with one seed, the intervals do not include randomness in training; add some, e.g. --seeds 1-3"
+            )
         return said
 
     def cost(self) -> str:

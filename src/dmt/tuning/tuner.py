@@ -50,7 +50,7 @@ def tune(
 ) -> Tuning:
     """Try settings of a method and say which to use; the default is kept unless another is clearly better.
 
-    Repeating the call goes on where it stopped; it may then have more values, trials or seeds.
+    Repeating the call resumes where it stopped; it may then have more values, trials or seeds.
 
     Args:
         data, method, seed, start, data_folder, device: as in `fit`.
@@ -272,7 +272,7 @@ def _said(trial: Trial, job: JobResult) -> Evidence:
     stage, copy = job.shipped()
     found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", stage.line, copy)
     if found is None or not found.images:
-        raise RunError(f"{trial.folder} does not say what its net made of the validation images; delete it, and repeat")
+        raise RunError(f"{trial.folder} lacks its net's predictions on the validation images; delete it, and repeat")
     if math.isnan(found.score()):
         raise RunError("no validation image has a single label, so nothing can be judged; label some of their pixels")
     return found

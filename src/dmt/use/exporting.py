@@ -22,9 +22,8 @@ from dmt.models.build import NetSpec
 from dmt.results import reading
 from dmt.runs.folder import Folder
 from dmt.tasks import opening
-from dmt.types import Normalization
+from dmt.types import PADDING, Normalization
 from dmt.use import onnx_files, predict, scoring
-from dmt.use.predict_masks import MULTIPLE
 from dmt.use.scoring import Shipped
 from dmt.version import VERSION
 
@@ -84,7 +83,7 @@ def load(path: str | Path) -> Shipped:
     card_path = path.with_suffix(".json")
     for needed in (path, card_path):
         if not needed.is_file():
-            raise RunError(f"there is no file {needed}; parameters and card must lie side by side")
+            raise RunError(f"there is no file {needed}; parameters and card must be in the same folder")
     card = files.read_json(card_path)
     try:
         fits, name, longest, digest = (card[key] for key in ("spec", "name", "longest", "sha256"))
@@ -92,9 +91,9 @@ def load(path: str | Path) -> Shipped:
         spec = NetSpec(fits["name"], fits["classes"], tuple(fits["shape"]), normalization, fits["pixels"])
         classes, palette = tuple(card["classes"]), tuple((red, green, blue) for red, green, blue in card["palette"])
     except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{card_path} is no card of dmt export ({error!r}); export the run again") from error
+        raise RunError(f"{card_path} is not a card of dmt export ({error!r}); export the run again") from error
     if digest != hashlib.sha256(path.read_bytes()).hexdigest():
-        raise RunError(f"{path} is damaged or of another net than its card; export the run again")
+        raise RunError(f"{path} is damaged, or its card belongs to another net; export the run again")
     net = build.build(spec, seed=0)
     net.load_state_dict(files.read_tensors(path))
     return Shipped(net.eval(), spec, classes, palette, name, longest)
@@ -107,7 +106,7 @@ def describe(shipped: Shipped) -> dict[str, Any]:
     colors = "gray" if channels == 1 else "RGB"
     if spec.pixels:
         larger = "" if longest is None else f"; first make images smaller whose longer side is above {longest}"
-        size = f"native; pad right and below with 0 to multiples of {MULTIPLE}, crop the logits back{larger}"
+        size = f"native; pad right and below with 0 to multiples of {PADDING}, crop the logits back{larger}"
         takes, gives = f"(N, {channels}, H, W)", f"(N, {spec.classes}, H, W)"
     else:
         size = f"upright; the middle, cut to the shape of {height} × {width} (height × width) and resized, bilinear"
@@ -147,7 +146,7 @@ def pictures(run: Path, spec: NetSpec, check: Sequence[Path], data_folder: Path 
             return _spread(list(parts[1].images), FEW), f"test images of {options.dataset}"
     generator = torch.Generator().manual_seed(0)
     noise = torch.randint(256, (FEW, *spec.shape), generator=generator, dtype=torch.uint8)
-    return list(noise), "random images (give real ones by --check)"
+    return list(noise), "random images (give real ones with --check)"
 
 
 def _write_onnx(shipped: Shipped, about: dict[str, Any], path: Path, images: tuple[list[Tensor], str]) -> Exported:
@@ -177,7 +176,7 @@ def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> E
         "file": path.name,
         "sha256": hashlib.sha256(content).hexdigest(),
         "load": [
-            "import torch; from dmt import exporting",
+            "import torch; from dmt.use import exporting",
             f"shipped = exporting.load({path.name!r})",
             f"images = torch.rand(1, {channels}, {height}, {width})  # yours, in [0, 1]",
             "probabilities = shipped.net(images).softmax(1)",
@@ -188,7 +187,7 @@ def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> E
         files.write_json(card_stage, card)
         again = load(stage)
         if describe(again) != describe(shipped) or _content(again.net) != content:
-            raise RunError(f"what was written to {path} does not come back as it was; check the disk and try again")
+            raise RunError(f"what was written to {path} reads back differently; check the disk and try again")
     what = f"{shipped.name} as safetensors in {path}: {len(content) / 1e6:.2f} MB, its card in {card_path.name}"
     return Exported((path, card_path), f"{what}\nread back: equal bit for bit")
 
@@ -224,7 +223,7 @@ def _place(run: Path, to: str, out: str | Path | None, force: bool) -> Path:
     for each in (path, path.with_suffix(".json"))[: 1 if to == "onnx" else 2]:
         outputs.require_free(each)
         if each.exists() and (each.is_dir() or not force):
-            raise RunError(f"{each} is there already; give another --out, or --force to replace a file")
+            raise RunError(f"{each} already exists; give another --out, or --force to overwrite it")
     return path
 
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from dmt.data.images.batches import scale
 from dmt.errors import ConfigError, RunError
 from dmt.models.build import NetSpec
-from dmt.use.predict_masks import MULTIPLE
+from dmt.types import PADDING
 
 
 def batches(images: Sequence[Tensor], *, pixels: bool) -> Iterator[Tensor]:
@@ -23,10 +23,10 @@ def batches(images: Sequence[Tensor], *, pixels: bool) -> Iterator[Tensor]:
         return
     for number, image in enumerate(images):
         height, width = image.shape[-2:]
-        padded: Tensor = F.pad(scale(image[None]), (0, -width % MULTIPLE, 0, -height % MULTIPLE))
+        padded: Tensor = F.pad(scale(image[None]), (0, -width % PADDING, 0, -height % PADDING))
         yield padded
         if number == 0:  # two at once and larger, whatever the images are
-            yield F.pad(torch.cat([padded, padded.flip(-1)]), (0, MULTIPLE, 0, 2 * MULTIPLE))
+            yield F.pad(torch.cat([padded, padded.flip(-1)]), (0, PADDING, 0, 2 * PADDING))
 
 
 def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
@@ -35,7 +35,7 @@ def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
     axes = {0: "batch"}
     if spec.pixels:
         axes |= {2: "height", 3: "width"}
-        height, width = 2 * MULTIPLE, 3 * MULTIPLE  # axes of equal length would be taken for one
+        height, width = 2 * PADDING, 3 * PADDING  # axes of equal length would be taken for one
     example = (torch.zeros(2, channels, height, width),)
     shapes = (dict.fromkeys(axes, torch.export.Dim.DYNAMIC),)
     names: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
@@ -45,7 +45,9 @@ def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
             program: Any = torch.onnx.export(net, example, dynamic_shapes=shapes, dynamo=True, verbose=False, **names)
         except Exception as error:  # whatever it meets in a net that it cannot follow
             reason = line(error.__cause__ or error)
-            raise ConfigError(f"net '{spec.name}' does not go into ONNX ({reason}); use --to safetensors") from error
+            raise ConfigError(
+                f"net '{spec.name}' cannot be exported to ONNX ({reason}); use --to safetensors"
+            ) from error
     return _tidy(program.model_proto, axes)
 
 

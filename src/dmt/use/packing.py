@@ -69,10 +69,10 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
     out = packed.absolute().parent / index["run"] if out is None else out
     outputs.require_outside_runs(out)
     if out.exists():
-        raise RunError(f"{out} exists already; give a new --out")
+        raise RunError(f"{out} already exists; give a new --out")
     content = b"".join(_part(packed / name, digest) for name, digest in index["parts"].items())
     if hashlib.sha256(content).hexdigest() != index["sha256"]:
-        raise RunError(f"{packed} is damaged: its parts do not make up the run that was packed; pack it again")
+        raise RunError(f"{packed} is damaged: its parts do not add up to the packed run; pack it again")
     out.parent.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
     try:
@@ -83,7 +83,7 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
     except BaseException as error:
         shutil.rmtree(place, ignore_errors=True)
         if isinstance(error, tarfile.TarError):
-            raise RunError(f"{packed} is no packed run of dmt ({error})") from error
+            raise RunError(f"{packed} is not a packed dmt run ({error})") from error
         raise
     return out
 
@@ -131,5 +131,5 @@ def _part(path: Path, digest: str) -> bytes:
     except OSError as error:
         raise RunError(f"{path} is missing or cannot be read ({error.strerror}); copy it again") from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise RunError(f"{path} is damaged: its checksum is not the one in {INDEX}; copy it again")
+        raise RunError(f"{path} is damaged: its checksum differs from the one in {INDEX}; copy it again")
     return content

@@ -11,16 +11,15 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
-from dmt import files, outputs
+from dmt import files, outputs, pictures
 from dmt.data.folders import photo_files, photo_sets
 from dmt.data.images.batches import scale
 from dmt.data.pixels import palettes
 from dmt.errors import DataError
 from dmt.outputs import Kind
-from dmt.types import ProgressCallback
+from dmt.types import PADDING, ProgressCallback
 from dmt.use.scoring import Shipped
 
-MULTIPLE = 32  # sides are padded to it, as in training runs
 COLUMNS = ("value", "class", "red", "green", "blue")
 LEGEND = Kind("a legend of dmt predict", ",".join(COLUMNS).encode())
 
@@ -37,7 +36,7 @@ def write(
     outputs.require_file(out / "classes.csv", LEGEND, force=force)
     for name in ("masks", "overlays"):
         if not force and (out / name).is_dir() and any((out / name).iterdir()):
-            raise DataError(f"{out / name} is not empty; give another --out, or --force to write over it")
+            raise DataError(f"{out / name} is not empty; give another --out, or --force to overwrite it")
     files.write(out / "classes.csv", _legend(shipped).encode())
     taken: set[str] = set()
     for done, path in enumerate(paths, start=1):
@@ -45,8 +44,8 @@ def write(
         labels = label(shipped, image)
         name = _name(path, taken)
         mask = palettes.indexed(labels, shipped.palette)
-        files.write(out / "masks" / f"{name}.png", _png(mask))
-        files.write(out / "overlays" / f"{name}.png", _png(overlay(image, mask)))
+        files.write(out / "masks" / f"{name}.png", pictures.encode(mask))
+        files.write(out / "overlays" / f"{name}.png", pictures.encode(overlay(image, mask)))
         on_progress(done, len(paths))
     return len(paths)
 
@@ -60,7 +59,7 @@ def label(shipped: Shipped, image: np.ndarray) -> np.ndarray:
         image = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
     device = next(shipped.net.parameters()).device
     planes = scale(torch.from_numpy(image.copy()).permute(2, 0, 1)[None].to(device))
-    padded: Tensor = F.pad(planes, (0, -width % MULTIPLE, 0, -height % MULTIPLE))
+    padded: Tensor = F.pad(planes, (0, -width % PADDING, 0, -height % PADDING))
     logits = shipped.net(padded)[:, :, :height, :width].float()
     if (height, width) != native:
         logits = F.interpolate(logits, native, mode="bilinear", align_corners=False)
@@ -91,9 +90,3 @@ def _legend(shipped: Shipped) -> str:
     writer.writerow(COLUMNS)
     writer.writerows([number, name, *shipped.palette[number]] for number, name in enumerate(shipped.classes))
     return text.getvalue()
-
-
-def _png(image: Image.Image) -> bytes:
-    content = io.BytesIO()
-    image.save(content, "PNG")
-    return content.getvalue()

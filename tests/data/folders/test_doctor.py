@@ -108,14 +108,14 @@ def test_what_makes_a_run_meaningless(classes: Path, spoil: Callable[[Path], Non
     diagnosis = examined(classes)
     sole(diagnosis, "error", *words)
     assert diagnosis.fatal
-    assert "mend the errors first" in diagnosis.text
+    assert "fix the errors first" in diagnosis.text
 
 
 def test_nothing_labeled(tmp_path: Path) -> None:
     path = photo_layout.save(photo_layout.scene("disk", 0)[0], tmp_path / "a.png")
     contents = FolderContents(tmp_path, "made by hand", False, (), (), (Photo("a.png", path),))
     diagnosis = doctor.examine(contents, survey.survey(contents))
-    sole(diagnosis, "error", "there is no labeled image")
+    sole(diagnosis, "error", "there are no labeled images")
     assert diagnosis.fatal
 
 
@@ -167,7 +167,7 @@ def slim(root: Path) -> None:
         (near_leak, ("1 test picture looks like one in labeled: 'test/disk/again.jpg' ≈ 'labeled/disk/0001.jpg'",)),
         (seen_test, ("1 test picture is also in unlabeled", "'test/disk/0500.jpg'", "transductive")),
         (seen_validation, ("1 validation picture is also in labeled",)),
-        (few_labels, ("fewer than 5 labels for 'disk' (4)", "kept on faith and the last net is shipped")),
+        (few_labels, ("fewer than 5 labels for 'disk' (4)", "no round is checked and the last net is used")),
         (unbalanced, ("more than 20:1", "'square' has 136 labeled images, 'disk' only 6")),
         (tiny, ("1 image is smaller than 16 pixels: 'unlabeled/tiny.png'",)),
         (slim, ("1 image is more than 8 times as long as wide: 'unlabeled/slim.png'",)),
@@ -206,7 +206,7 @@ def test_what_is_only_worth_a_note(classes: Path) -> None:
     sole(diagnosis, "note", "1 labeled picture is a copy of others", "'labeled/disk/copy.jpg'")
     sole(diagnosis, "note", "1 unlabeled picture is also in labeled", "harmless")
     sole(diagnosis, "note", "1 unlabeled picture is a copy of others")
-    sole(diagnosis, "note", "1 group of labeled pictures looks alike", "≈", "flatters")
+    sole(diagnosis, "note", "1 group of labeled pictures looks alike", "≈", "score too high")
     sole(diagnosis, "note", "labeled/empty holds no images")
     assert len(diagnosis.issues) == 5
     assert not diagnosis.fatal
@@ -257,7 +257,7 @@ def test_few_masks_and_a_class_nobody_drew(tmp_path: Path) -> None:
     photo_layout.write_masks(tmp_path, labeled=6, unlabeled=3)
     (tmp_path / "classes.txt").write_text("ground\ndisk\nsquare\ntriangle\nstar\n")
     diagnosis = examined(tmp_path)
-    sole(diagnosis, "warning", "fewer than 10 images with masks", "kept on faith")
+    sole(diagnosis, "warning", "fewer than 10 images with masks", "no round is checked")
     sole(diagnosis, "warning", "no image is labeled 'star'")
     assert not diagnosis.fatal
 
@@ -282,7 +282,7 @@ def test_names_of_any_kind_stay_in_their_line(tmp_path: Path) -> None:
     assert all(each.isprintable() for each in text.replace("\n", ""))
     shown = r"[bold]x\n\x1b[31m :smile: \u202e"
     assert f"│ {shown} │" in text
-    assert f"labeled/{shown}/{shown}.png is no image" in text
+    assert f"labeled/{shown}/{shown}.png is not an image" in text
     assert f"'labeled/{shown}/0000.jpg' = 'labeled/b/{shown}.png'; keep the right one" in text
     assert "keep one of each" not in text
 

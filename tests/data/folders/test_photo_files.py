@@ -128,11 +128,11 @@ def encoded(kind: str) -> bytes:
     ("content", "words"),
     [
         (b"", "empty (0 bytes)"),
-        (b"just a letter to you\n" * 9, "is no image"),
-        (encoded("JPEG")[:600], "cut off"),
-        (encoded("PNG")[:2000], "cut off"),
-        (encoded("JPEG")[:12], "cut off"),
-        (encoded("PNG")[:12], "is no image"),
+        (b"just a letter to you\n" * 9, "is not an image"),
+        (encoded("JPEG")[:600], "truncated"),
+        (encoded("PNG")[:2000], "truncated"),
+        (encoded("JPEG")[:12], "truncated"),
+        (encoded("PNG")[:12], "is not an image"),
     ],
 )
 def test_broken_files_in_plain_words(tmp_path: Path, content: bytes, words: str) -> None:
@@ -149,7 +149,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "itself.jpg").symlink_to("itself.jpg")
     os.mkfifo(tmp_path / "pipe.jpg")
     for name, words in {
-        "folder": "is a folder", "dangling": "link to nothing", "itself": "link to itself", "pipe": "no regular file",
+        "folder": "is a folder", "dangling": "broken link", "itself": "link to itself", "pipe": "no regular file",
         "missing": "is missing",
     }.items():  # fmt: skip
         with pytest.raises(DataError) as caught:

@@ -1,4 +1,4 @@
-"""Own images in memory or in a file: the right pixels in the right order, once."""
+"""A user's images in memory or in a file: the right pixels in the right order, once."""
 
 import os
 import subprocess
@@ -220,7 +220,7 @@ def test_planes_that_cannot_be_read(masks: Path) -> None:
         assert np.array_equal(parts.unlabeled.images.image(place).numpy(), photo_files.read_photo(photo.path))
     assert [line.split("/")[-1].split(";")[0] for line in parts.skipped] == [
         "9000.jpg is empty (0 bytes)",
-        "9002.jpg is cut off, its end is missing",
+        "9002.jpg is truncated: its end is missing",
     ]
     (masks / "labeled/images/0000.jpg").write_bytes(b"")
     with pytest.raises(DataError, match=r"0000\.jpg is empty"):

@@ -158,7 +158,7 @@ def test_tables_of_many_kinds(pile: Path, content: bytes) -> None:
     assert contents.layout == "a folder of images with any.csv: images of 2 classes"
     assert [(photo.id, photo.label) for photo in contents.labeled] == [("a.jpg", 0), ("b.png", 1)]
     assert ids(contents.unlabeled) == ["d, e.png", "sub/c.png", "é\n.png"]
-    assert not noted(contents, "no images of a known kind")
+    assert not noted(contents, "not images of a known kind")
     assert noted(contents, "are not in any.csv and count as unlabeled")
 
 
@@ -176,7 +176,7 @@ def test_tables_may_put_images_aside(pile: Path) -> None:
     contents = photos.open_folder(pile)
     assert (ids(contents.labeled), ids(contents.test)) == (["a.jpg"], ["b.png"])
     assert "sub/c.png" not in ids(contents.unlabeled)
-    assert noted(contents, "put aside have no label")
+    assert noted(contents, "held out have no label")
     assert noted(contents, "only one class")
 
 
@@ -195,15 +195,15 @@ def test_names_may_count_from_the_folder_of_all_images(tmp_path: Path) -> None:
         ("", "needs a first line"),
         ("file,label\n", "gives no training image a label"),
         ("file,label\na.jpg,\n", "gives no training image a label"),
-        ("file,label\nz.jpg,cat\ny.jpg,cat\n", "2 files that are not there or no images, the first is 'z.jpg' (line"),
-        ("file,label\nlabels.csv,cat\n", "not there or no images"),
-        (f"file,label\n{'x' * 5000}.jpg,cat\n", "not there or no images"),
+        ("file,label\nz.jpg,cat\ny.jpg,cat\n", "files that do not exist or are not images, the first is 'z.jpg' (line"),
+        ("file,label\nlabels.csv,cat\n", "do not exist or are not images"),
+        (f"file,label\n{'x' * 5000}.jpg,cat\n", "do not exist or are not images"),
         ("file,label\n/etc/a.jpg,cat\n", "leaves the folder"),
         ("file,label\n../a.jpg,cat\n", "leaves the folder"),
         ("file,label\nsub/../../a.jpg,cat\n", "leaves the folder"),
         ("file,label\nC:\\a.jpg,cat\n", "leaves the folder"),
-        ("file,label\na.jpg,cat\n./a.jpg,dog\n", "two things of 'a.jpg': 'cat' in line 2 (train), 'dog' in line 3"),
-        ("file,label\na.jpg,cat\na.jpg,\n", "says two things"),
+        ("file,label\na.jpg,cat\n./a.jpg,dog\n", "two labels to 'a.jpg': 'cat' in line 2 (train), 'dog' in line 3"),
+        ("file,label\na.jpg,cat\na.jpg,\n", "gives two labels"),
         ("file,label\na.jpg,cat,dog\n", "line 2: 3 values for 2 columns"),
         ("file,label\n,cat\n", "line 2: the name of the file is empty"),
         ("file,label,split\na.jpg,cat,later\n", "line 2: the split is 'later'"),

@@ -1,1 +1,1 @@
-"""A user's own images: layouts, contents, and the doctor that looks at them."""
+"""A user's folder of images: layouts, contents, and the doctor that looks at them."""

@@ -1,4 +1,4 @@
-"""A folder of someone's own images, once its layout is understood: what is labeled, what is not, and by which names."""
+"""A user's folder of images, once its layout is understood: what is labeled, what is not, and by which names."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The data doctor: what a folder of own images holds and what is wrong with it, in words for people."""
+"""The data doctor: what a user's folder holds and what is wrong with it, in words for people."""
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,15 +62,16 @@ class Overlap:
     remedy: str
 
 
-_MEMORY = "a net would be praised for its memory: take them out of one of the two"
+_MEMORY = "scores would reward memorization: remove them from one of the two"
 _OVERLAPS = (
     Overlap("labeled", "test", "error", "warning", _MEMORY),
     Overlap("labeled", "validation", "warning", "warning", _MEMORY),
-    Overlap("validation", "test", "warning", "note", "the test would choose the net: take them out of one of the two"),
+    Overlap("validation", "test", "warning", "note", "the test set would choose the net: "
+            "remove them from one of the two"),
     Overlap("unlabeled", "test", "warning", "note", "nets would learn from test images, though not from their labels: "
-            "take them out of unlabeled, unless you mean it (transductive learning)"),
-    Overlap("unlabeled", "validation", "note", None, "take them out of unlabeled for a fair choice of the net"),
-    Overlap("labeled", "unlabeled", "note", None, "harmless: they get a pseudo label besides their own"),
+            "remove them from unlabeled/, unless that is intended (transductive learning)"),
+    Overlap("unlabeled", "validation", "note", None, "remove them from unlabeled/ for a fair choice of the net"),
+    Overlap("labeled", "unlabeled", "note", None, "harmless: they get a pseudo label in addition to their own"),
 )  # fmt: skip
 
 
@@ -138,7 +139,7 @@ def _wrong(found: Sequence[Issue]) -> str:
         return "nothing is wrong"
     counts = [(sum(issue.severity == each for issue in found), each) for each in SEVERITIES]
     said = ", ".join(_count(count, each, f"{each}s") for count, each in counts if count)
-    advice = "; a run would be meaningless: mend the errors first" if counts[0][0] else ""
+    advice = "; a run would be meaningless: fix the errors first" if counts[0][0] else ""
     lines = [f"found: {said}{advice}"]
     for issue in found:
         lines.append(f"  {issue.severity}: {issue.text}")
@@ -155,7 +156,7 @@ def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         details = tuple(reasons[:NAMED] + [f"and {len(reasons) - NAMED:,} more"] * (len(reasons) > NAMED))
         what = f"{len(looks):,} of {_count(len(photos), f'{part} image')}"
         if looks and part != "unlabeled":
-            yield Issue("error", f"{what} cannot be used; mend or remove them:", details)
+            yield Issue("error", f"{what} cannot be used; fix or remove them:", details)
         elif looks and len(looks) == len(photos):
             yield Issue("error", "no unlabeled image can be read; put images into unlabeled/ that can:", details)
         elif looks:
@@ -168,7 +169,7 @@ def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
 def _labels(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     """Whether there is something to tell apart, and every class to be tested can be learned."""
     if not contents.labeled:
-        yield Issue("error", "there is no labeled image; label a few of each class")
+        yield Issue("error", "there are no labeled images; label a few of each class")
         return
     counts = survey.images("labeled")
     missing = [label for label, count in enumerate(counts) if not count]
@@ -186,7 +187,7 @@ def _labels(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
             yield Issue("error", f"{part} holds {_listed(lost)}, of which no image is labeled; {remedy}")
     idle = [contents.classes[label] for label in missing if not any(seen[label] for seen in tested.values())]
     if idle and len(contents.classes) > 1:
-        yield Issue("warning", f"no image is labeled {_listed(idle)}, so no net will ever say so; label some")
+        yield Issue("warning", f"no image is labeled {_listed(idle)}, so no net will ever predict it; label some")
 
 
 def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
@@ -200,12 +201,13 @@ def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         few = ["all"] if len(survey.usable("labeled")) < 2 * FEW else []
         what = f"fewer than {2 * FEW} images with masks"
     if few and not contents.validation:
-        meaning = "no validation can be held out, so every round is kept on faith and the last net is shipped"
+        meaning = "no validation images can be held out, so no round is checked and the last net is used"
         yield Issue("warning", f"{what}: {meaning}; label more, or put labeled images into val/")
     least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
     if counts[most] > IMBALANCE * counts[least]:
         ratio = f"{_quoted(most)} has {counts[most]:,} labeled images, {_quoted(least)} only {counts[least]:,}"
-        yield Issue("warning", f"classes are unbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare")
+        text = f"classes are imbalanced, more than {IMBALANCE}:1: {ratio}; label more of the rare ones"
+        yield Issue("warning", text)
 
 
 def _contradictions(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
@@ -243,7 +245,7 @@ def _copies(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
             yield Issue("note", f"{what} of others: {_enough(map(_same, groups))}; keep one of each")
     alike = survey.duplicates.within("labeled", near=True)
     if alike and not contents.validation:
-        remedy = "validation that is held out of them flatters, other labeled images in val/ do not"
+        remedy = "validation images held out from them score too high; put other labeled images into val/"
         what = _count(len(alike), "group of labeled pictures looks", "groups of labeled pictures look")
         yield Issue("note", f"{what} alike: {_enough(_same(group, ' ≈ ') for group in alike)}; {remedy}")
 
@@ -265,7 +267,7 @@ def _masks(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     blank = [look.id for look in known if look.ignored > IGNORED]
     if blank:
         what = _count(len(blank), "mask has", "masks have")
-        text = f"{what} no label on more than {IGNORED:.0%} of the pixels: {_listed(blank)}; is that meant?"
+        text = f"{what} no label on more than {IGNORED:.0%} of the pixels: {_listed(blank)}; is that intended?"
         yield Issue("warning", text)
     lone = {label for label, count in enumerate(survey.images("labeled")) if count == 1}
     if lone and len(contents.labeled) > 1:

@@ -61,7 +61,7 @@ class Leftovers:
         counts = +self.endings  # without zeros
         if counts:
             kinds = ", ".join(f"{count} {shown(kind)}" for kind, count in sorted(counts.items()))
-            lines.append(f"{counts.total()} files are no images of a known kind and were left out: {kinds}")
+            lines.append(f"{counts.total()} files are not images of a known kind and were left out: {kinds}")
         return lines
 
 
@@ -92,7 +92,7 @@ def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
 
 
 def _unlisted(error: OSError) -> None:
-    raise DataError(f"cannot look into the folder {shown(str(error.filename))} ({error.strerror}); allow reading it")
+    raise DataError(f"cannot list the folder {shown(str(error.filename))} ({error.strerror}); allow reading it")
 
 
 def _utf8(name: str, path: Path) -> str:
@@ -148,7 +148,7 @@ def read_mask(path: Path, class_colors: Mapping[Color, int] | None, classes: int
     if wrong.size:
         raise DataError(
             f"{shown(path)} has the class {wrong[0]}, outside 0..{classes - 1} and 255 (no label); "
-            "name all classes in classes.txt or mend the mask"
+            "name all classes in classes.txt or fix the mask"
         )
     if classes == 2 and {*np.unique(pixels).tolist()} == {0, VOID}:
         raise DataError(f"{shown(path)} holds only 0 and 255, where 255 means 'no label'; write 1 for the second class")
@@ -279,7 +279,7 @@ def opened(path: Path) -> Iterator[Image.Image]:
 def _reason(path: Path, error: Exception) -> str:
     """What is wrong in plain words, and what to do."""
     if isinstance(error, FileNotFoundError):
-        return "is a link to nothing; mend or remove it" if path.is_symlink() else "is missing; put it there"
+        return "is a broken link; fix or remove it" if path.is_symlink() else "is missing; put it there"
     if isinstance(error, PermissionError):
         return "may not be read (permission denied); allow it or leave it out"
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
@@ -287,8 +287,8 @@ def _reason(path: Path, error: Exception) -> str:
     if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
         return f"is too large (more than {Image.MAX_IMAGE_PIXELS or 0:,} pixels); make it smaller or leave it out"
     if isinstance(error, UnidentifiedImageError):
-        return "is no image, or its beginning is damaged; put the original file there or leave it out"
+        return "is not an image, or its beginning is damaged; put the original file there or leave it out"
     if "truncated" in str(error).lower():
-        return "is cut off, its end is missing; put the original file there or leave it out"
+        return "is truncated: its end is missing; put the original file there or leave it out"
     words = " ".join(shown(str(error)).split()) or type(error).__name__
     return f"cannot be decoded ({words}); put the original file there or leave it out"

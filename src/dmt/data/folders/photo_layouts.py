@@ -37,7 +37,7 @@ def folders(folder: Path) -> list[Path]:
             likely = [folder / each.name for each in entries if each.is_symlink() or each.is_dir()]
         found = sorted(each for each in likely if each.is_dir() and not photo_files.hidden(each.name))
     except OSError as error:
-        raise DataError(f"cannot look into the folder {shown(folder)} ({error.strerror}); allow reading it") from error
+        raise DataError(f"cannot list the folder {shown(folder)} ({error.strerror}); allow reading it") from error
     here = folder.resolve()
     return [each for each in found if not (each.is_symlink() and here.is_relative_to(each.resolve()))]
 
@@ -109,7 +109,7 @@ def _classes(folder: Path, root: Path, leftovers: Leftovers, notes: list[str]) -
         )
     found = {each.name: photo_files.find(each, root, leftovers) for each in folders(folder)}
     empty = [name for name, files in found.items() if not files]
-    notes += [f"{shown(folder.name)}/{shown(name)} holds no images and is no class" for name in empty]
+    notes += [f"{shown(folder.name)}/{shown(name)} holds no images and is not a class" for name in empty]
     return {name: files for name, files in found.items() if files}
 
 

@@ -1,10 +1,10 @@
-"""Own images: what a run has to remember of them, so that it can go on, be scored and be used without guessing."""
+"""A user's images: what a run has to remember of them, so that it can be resumed, scored and used without guessing."""
 
 from dataclasses import dataclass
 
 from dmt.data.images import augment
 from dmt.data.images.augment import Augment
-from dmt.data.pixels.windows import Window
+from dmt.data.pixels.window_options import WindowOptions
 from dmt.errors import ConfigError, unknown
 from dmt.options import option, require
 from dmt.types import Sizes
@@ -14,12 +14,12 @@ from dmt.types import Sizes
 class PhotoOptions:
     """Images of one's own that get one label each."""
 
-    dataset: str = option("photos", "own images")
+    dataset: str = option("photos", "your images")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images of each class held out for validation, if the folder has no val/")
-    size: int = option(64, "photos are cut to a square and resized to so many pixels a side")
+    size: int = option(64, "photos are cropped to a square and resized to this many pixels per side")
     augment: str = option("sane", "augmentation: " + ", ".join(augment.POLICIES))
     augment_weak: str | None = option(
         None, "augmentation of weak views (online methods); none: by augment", neutral=True
@@ -48,34 +48,23 @@ class PhotoOptions:
 
 
 @dataclass(frozen=True)
-class PhotoMaskOptions:
+class PhotoMaskOptions(WindowOptions):
     """Images of one's own whose pixels get labels."""
 
-    dataset: str = option("photo-masks", "own images with masks")
+    dataset: str = option("photo-masks", "your images with masks")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
     palette: tuple[int, ...] = option((), "red, green, blue of each class, from the folder")
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images held out for validation, if the folder has no val/")
-    size: int = option(512, "photos whose longer side is more than this are made smaller")
-    crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
-    scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
-    flip: bool = option(True, "mirror half of the images")
+    size: int = option(512, "photos whose longer side exceeds this are shrunk to it")
 
     def __post_init__(self) -> None:
         require("size", self.size, 16 <= self.size <= 4096, "between 16 and 4096")
         require("validation", self.validation, self.validation >= 0, "0 or more")
-        require("crop", list(self.crop), len(self.crop) == 2, "two whole numbers, height and width")
-        require("scale", list(self.scale), len(self.scale) == 2, "two numbers")
-        self.window  # noqa: B018  refuses what is no window
+        super().__post_init__()
         if len(self.palette) % 3:
             raise ConfigError("palette must be three numbers for each class")
-
-    @property
-    def window(self) -> Window:
-        height, width = self.crop
-        low, high = self.scale
-        return Window(height, width, (low, high), self.flip)
 
     @property
     def colors(self) -> tuple[tuple[int, int, int], ...]:

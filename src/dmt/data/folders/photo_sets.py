@@ -1,4 +1,4 @@
-"""Own images, read once: squares of one size where images get labels, and planes of many sizes where pixels do."""
+"""A user's images, read once: squares of one size where images get labels, and planes of many sizes where pixels do."""
 
 import hashlib
 import os

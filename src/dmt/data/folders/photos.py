@@ -1,4 +1,4 @@
-"""Someone's own images: open a folder, whichever of the known layouts it has."""
+"""A user's images: open a folder, whichever of the known layouts it has."""
 
 import csv
 import dataclasses
@@ -46,7 +46,7 @@ def open_folder(folder: Path) -> FolderContents:
         contents = layout(folder)
         if contents is not None and (folder / "labels.csv").is_file():
             return dataclasses.replace(
-                contents, notes=(*contents.notes, "labels.csv was not read: the folders say it all")
+                contents, notes=(*contents.notes, "labels.csv was not read: the folders give all labels")
             )
         if contents is not None:
             return contents
@@ -113,7 +113,7 @@ def _table_contents(root: Path, table: Path, found: dict[str, Path], leftovers: 
         parts[row.part].append(Photo(id, found[id], classes.index(row.label)))
     blind = [id for id, row in rows.items() if not row.label and row.part != "train"]
     if blind:
-        notes.append(f"{len(blind)} images put aside have no label and are left out, the first is {shown(blind[0])}")
+        notes.append(f"{len(blind)} images held out have no label and are left out, the first is {shown(blind[0])}")
     unnamed = sum(id not in rows for id in found)
     if unnamed:
         notes.append(f"{unnamed:,} images are not in {shown(table.name)} and count as unlabeled")
@@ -153,7 +153,7 @@ def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, 
         elif id in rows and (rows[id].label, rows[id].part) != (row.label, row.part):
             first = rows[id]
             raise DataError(
-                f"{shown(table)} says two things of '{shown(id)}': '{shown(first.label)}' in line {first.line} "
+                f"{shown(table)} gives two labels to '{shown(id)}': '{shown(first.label)}' in line {first.line} "
                 f"({first.part}), '{shown(row.label)}' in line {row.line} ({row.part}); keep one"
             )
         else:
@@ -161,7 +161,7 @@ def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, 
             rows.setdefault(id, row)
     if lost:
         raise DataError(
-            f"{shown(table)} names {len(lost)} files that are not there or no images, the first is "
+            f"{shown(table)} names {len(lost)} files that do not exist or are not images, the first is "
             f"'{shown(lost[0].file)}' (line {lost[0].line}); add them or remove their rows"
         )
     return rows, [f"{repeated} rows of {shown(table.name)} repeat earlier ones"] if repeated else []

@@ -5,41 +5,30 @@ from functools import cached_property
 
 from dmt.data.pixels import published
 from dmt.data.pixels.segment_sets import SEGMENT_SETS
-from dmt.data.pixels.windows import Window
+from dmt.data.pixels.window_options import WindowOptions
 from dmt.errors import ConfigError, unknown
 from dmt.options import option, require
 from dmt.types import Sizes
 
 
 @dataclass(frozen=True)
-class SegmentOptions:
+class SegmentOptions(WindowOptions):
     """Which images with masks, how many of them are labeled, and what training sees of them."""
 
     dataset: str = option("scenes", "the data set (a preset's name stands for one)")
     labels: str = option("40", "labeled images: a number, drawn by seed, or a published list such as 1/20")
     split: int | None = option(None, "published list 0, 1 or 2; none: by seed, 1 takes 0")
     validation: int = option(100, "images taken out of the unlabeled ones for validation")
-    crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
-    scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
-    flip: bool = option(True, "mirror half of the images")
 
     def __post_init__(self) -> None:
         if self.dataset not in SEGMENT_SETS:
             raise unknown("data set", self.dataset, SEGMENT_SETS)
         require("split", self.split, self.split in (None, *published.SPLITS), "0, 1, 2 or none")
         require("validation", self.validation, self.validation >= 0, "0 or more")
-        require("crop", list(self.crop), len(self.crop) == 2, "two whole numbers, height and width")
-        require("scale", list(self.scale), len(self.scale) == 2, "two numbers")
-        self.window  # noqa: B018  refuses what is no window
+        super().__post_init__()
         if self.labeled + self.validation >= SEGMENT_SETS[self.dataset].train:
             total = SEGMENT_SETS[self.dataset].train
             raise ConfigError(f"labels and validation must leave some of the {total:,} training images unlabeled")
-
-    @property
-    def window(self) -> Window:
-        height, width = self.crop
-        low, high = self.scale
-        return Window(height, width, (low, high), self.flip)
 
     @cached_property
     def labeled(self) -> int:

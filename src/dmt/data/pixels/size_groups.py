@@ -10,7 +10,7 @@ from torch import Tensor
 from dmt.core import trees
 from dmt.data.images import batches
 from dmt.data.ragged import Ragged
-from dmt.types import IGNORE
+from dmt.types import IGNORE, PADDING
 
 NO_LABEL = 255
 """How compact planes, like the files they come from, write ``IGNORE``."""
@@ -25,7 +25,7 @@ class Group:
     width: int
 
 
-def groups(sizes: Sequence[tuple[int, int]], multiple: int = 32, pixels: int = 4_000_000) -> list[Group]:
+def groups(sizes: Sequence[tuple[int, int]], multiple: int = PADDING, pixels: int = 4_000_000) -> list[Group]:
     """Split images into batches of equal padded size; every position is in exactly one.
 
     Args:

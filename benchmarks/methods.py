@@ -1,0 +1,110 @@
+"""Every method on the embedded data at equal cost: as many forward-backward passes as DMT takes.
+
+Passes are counted over every view and every net; a forward without gradient counts a third, and is told beside.
+Methods of stored labels take what the preset gives them, online methods get as many epochs as fit into DMT's passes,
+and a Baseline trained for as many passes stands beside the preset's. Seeds 1 to 3; repeating the command resumes.
+
+    python -m benchmarks.methods digits --runs RUNS --out benchmarks/results/methods_digits.json
+    python -m benchmarks.methods scenes --runs RUNS --out benchmarks/results/methods_scenes.json
+"""
+
+import argparse
+import dataclasses
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import dmt
+from dmt import config as configuration
+from dmt import files, presets
+from dmt.config import Config
+from dmt.methods import catalogue
+from dmt.methods.method import Method
+from dmt.methods.online import StageOptions
+from dmt.results import reading
+from dmt.results.reading import JobResult
+from dmt.runs import environment
+from dmt.runs.folder import Folder
+
+SEEDS = (1, 2, 3)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "digits": {"labels": 40},
+    "scenes": {"fractions": "0.3,0.6,1", "net": "fcn-8"},
+}
+"""Digits with the labels of the demo, scenes with its three rounds and a net half as wide: minutes on a CPU."""
+
+
+def passes(method: Method, config: Config) -> float:
+    """Forward-backward passes over images that a method takes."""
+    return sum(stage.steps(config.data.sizes) * stage.cost().passes for stage in method.plan(config.recipe).stages)
+
+
+def serving(config: Config) -> list[Method]:
+    kind = "pixels" if config.data.sizes.pixels else "images"
+    return [method for method in catalogue.METHODS.values() if kind in method.serves and not method.ceiling]
+
+
+def fitted(config: Config) -> dict[str, int]:
+    """Epochs of the online methods of one stage, by option, for DMT's number of passes."""
+    goal, found = passes(catalogue.get("dmt"), config), {}
+    for method in serving(config):
+        if method.options is not None and issubclass(method.options, StageOptions):
+            one = dataclasses.replace(config.recipe.groups[method.options], epochs=1)
+            recipe = dataclasses.replace(config.recipe, groups=config.recipe.groups.replace(one))
+            found[f"{method.options.group}.epochs"] = max(
+                1, round(goal / passes(method, dataclasses.replace(config, recipe=recipe)))
+            )
+    return found
+
+
+def row(jobs: list[JobResult]) -> dict[str, Any]:
+    """Scores of all seeds and what they cost."""
+    costs = [
+        stage.outcome["cost"] for job in jobs for stage in {s.name: s for s in job.stages}.values() if stage.outcome
+    ]
+    learned, looked = (sum(cost[key] for cost in costs) / len(jobs) for key in ("learned", "looked"))
+    scores = {copy: [job.test_score(copy) for job in jobs] for copy in ("raw", "shipped")}
+    return {
+        "seeds": [job.seed for job in jobs],
+        **scores,
+        "mean": {copy: statistics.fmean(each) for copy, each in scores.items()},
+        "deviation": {copy: statistics.stdev(each) if len(each) > 1 else 0.0 for copy, each in scores.items()},
+        "learned": learned,
+        "looked": looked,
+        "passes": learned + looked / 3,
+        "seconds": sum(cost["seconds"] for cost in costs) / len(jobs),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", choices=SETTINGS)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    settings = SETTINGS[options.data]
+    config = configuration.override(presets.get(options.data).config, settings)
+    settings = settings | fitted(config)
+    config = configuration.override(config, fitted(config))
+    long = round(config.recipe.epochs * passes(catalogue.get("dmt"), config) / passes(catalogue.baseline(), config))
+    plans = [(method.name, method.title, settings) for method in serving(config)]
+    plans.append((catalogue.baseline().name, "Baseline, as many passes", settings | {"epochs": long}))
+    rows: dict[str, Any] = {}
+    for name, title, chosen in plans:
+        out = options.runs / (options.data if chosen is settings else f"{options.data}-long")
+        dmt.fit(options.data, method=name, baseline=False, seed=SEEDS, settings=chosen, out=out)
+        rows[title] = row([job for job in reading.read(Folder(out)) if job.method == name])
+        found = rows[title]
+        mean, deviation = (found[key]["shipped"] for key in ("mean", "deviation"))
+        print(f"{title}: {mean:.2f} ± {deviation:.2f}, {found['passes']:,.0f} passes", flush=True)
+        described = environment.describe(torch.device("cpu"))
+        kept = {
+            key: described[key] for key in ("dmt", "python", "torch", "hardware", "git", "command") if key in described
+        }
+        files.write_json(options.out, {"environment": kept, "settings": settings, "epochs_long": long, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

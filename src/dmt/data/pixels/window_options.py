@@ -1,0 +1,26 @@
+"""Options of what a step sees of an image with a mask, the same for data sets and for a user's folder."""
+
+from dataclasses import dataclass
+
+from dmt.data.pixels.windows import Window
+from dmt.options import option, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowOptions:
+    """A random window of every image."""
+
+    crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
+    scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
+    flip: bool = option(True, "mirror half of the images")
+
+    def __post_init__(self) -> None:
+        require("crop", list(self.crop), len(self.crop) == 2, "two whole numbers, height and width")
+        require("scale", list(self.scale), len(self.scale) == 2, "two numbers")
+        self.window  # noqa: B018  refuses what is no window
+
+    @property
+    def window(self) -> Window:
+        height, width = self.crop
+        low, high = self.scale
+        return Window(height, width, (low, high), self.flip)

@@ -1,0 +1,95 @@
+"""Shapes of plan over labels and stored pseudo labels: alone, a chain of nets, a pair that label for each other."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from dmt.core.schedule import Descent, Schedule
+from dmt.methods.groups import OnlineOptions
+from dmt.methods.plan import Labels, Line, Plan, Share, Stage
+from dmt.methods.recipe import Recipe
+from dmt.objectives.itself import Online
+from dmt.objectives.stored import Stored
+from dmt.objectives.truth import Supervised
+
+
+def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -> Plan:
+    """Labels only: one stage, or one for each net of a pair."""
+    lines: tuple[Line, ...] = ("A", "B") if recipe.shape == "pair" and truth == "labeled" else ("A",)
+    stages = tuple(_supervised(line, recipe, truth=truth) for line in lines)
+    return Plan(stages, tuple(stage.name for stage in stages))
+
+
+def online(recipe: Recipe, own: OnlineOptions) -> Plan:
+    """A Baseline, then one long stage in which the net learns from its own present labels."""
+    first = _supervised("A", recipe)
+    sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
+    schedule = _schedule(recipe, own.epochs, recipe.rate_round, **sizes)
+    second = Stage("A1", ("A",), 1, Online(own.threshold), schedule, start=first.name)
+    return Plan((first, second), (second.name,))
+
+
+def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = False) -> Plan:
+    """Algorithm 1: each net labels for the next, which starts afresh or goes on from it."""
+    recipe = replace(recipe, per_class=True) if per_class else recipe
+    stages = [_supervised("A", recipe)]
+    for number, fraction in enumerate(recipe.fractions, start=1):
+        teacher = stages[-1].name
+        start = None if restart else teacher
+        stages.append(_round("A", number, recipe, weighting, _labels(recipe, teacher, "A", fraction), start))
+    return Plan(tuple(stages), (stages[-1].name,))
+
+
+def pair(recipe: Recipe, weighting: str) -> Plan:
+    """Algorithm 2: two lines, each fine-tuned on what the *previous* net of the other labeled."""
+    share_a = None if recipe.share is None else Share(recipe.share, "head")
+    share_b = None if recipe.share is None else Share(recipe.share, "tail")
+    stages = [_supervised("A", recipe, share=share_a), _supervised("B", recipe, share=share_b)]
+    for number, fraction in enumerate(recipe.fractions, start=1):
+        a, b = stages[-2].name, stages[-1].name
+        # both learn from round i-1, never from the peer's fresh net of this round
+        stages.append(_round("A", number, recipe, weighting, _labels(recipe, b, "B", fraction), a))
+        stages.append(_round("B", number, recipe, weighting, _labels(recipe, a, "A", fraction), b))
+    return Plan(tuple(stages), (stages[-2].name, stages[-1].name))
+
+
+def mutual(weighting: str) -> Callable[[Recipe], Plan]:
+    """A pair or a chain of fresh nets, as the recipe says."""
+
+    def build(recipe: Recipe) -> Plan:
+        return pair(recipe, weighting) if recipe.shape == "pair" else chain(recipe, weighting, restart=True)
+
+    return build
+
+
+def _supervised(
+    line: Line, recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled", share: Share | None = None
+) -> Stage:
+    epochs = recipe.epochs_oracle if truth == "everything" else recipe.epochs
+    schedule = _schedule(recipe, epochs, recipe.rate, labeled=recipe.batch)
+    return Stage(f"{line}0", (line,), 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
+
+
+def _round(line: Line, number: int, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
+    # γ belongs to the weighting: under uniform it would only split the identity of equal stages
+    dynamic = weighting != "uniform"
+    objective = Stored(
+        weighting,
+        gamma=recipe.gamma if dynamic else 1.0,
+        gamma2=recipe.gamma2 if dynamic else None,
+        ramp=recipe.gamma_ramp if dynamic else False,
+        mixup=recipe.mixup,
+        double_statistics=recipe.double_statistics if dynamic else False,
+    )
+    sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
+    schedule = _schedule(recipe, recipe.epochs_round, recipe.rate_round, **sizes)
+    return Stage(f"{line}{number}", (line,), number, objective, schedule, start=start, labels=labels)
+
+
+def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled: int = 0) -> Schedule:
+    descent = Descent(rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema)
+
+
+def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:
+    return Labels(by, line, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise)
