@@ -335,7 +335,7 @@ def test_means_are_separate_unless_a_method_has_one_for_all(lesson: Lesson) -> N
         for each in ((given, plain), (shuffled(given, twice), repeated(plain)))
     ]
     separate = by_hand.CASES[type(lesson.objective).__name__][0].separate
-    assert torch.allclose(*found, rtol=1e-5) == separate
+    assert torch.allclose(found[0], found[1], rtol=1e-5) == separate
 
 
 def repeated(tree: Any) -> Any:
