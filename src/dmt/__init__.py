@@ -4,21 +4,18 @@
 >>> labels, weights = dmt.weighting.dynamic(logits, dmt.Target(pseudo, confidence), gamma=5.0)
 >>> loss = dmt.losses.cross_entropy(logits, labels, weights, count=batch_sites)
 >>> report = dmt.fit("digits", method="dmt", out="runs/a", seed=1)
+
+Names are loaded when they are first used: torch takes seconds, and `dmt --help` needs none of it.
 """
 
 import os
+from typing import TYPE_CHECKING
 
 # Idle OpenMP threads that spin steal the cores of whoever shares the machine, and our own: small nets on a busy
 # machine ran many times slower. It counts only if set before torch is loaded; whoever set it otherwise keeps that.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from dmt.core import losses, mixing, ramps, selection, weighting
 from dmt.errors import DmtError
-from dmt.fitting.run import fit
-from dmt.models.build import register as register_net
-from dmt.results.report import Report
-from dmt.tuning.tuner import tune
-from dmt.types import IGNORE, Batch, Target
 from dmt.version import VERSION as __version__
 
 __all__ = [
@@ -37,3 +34,37 @@ __all__ = [
     "tune",
     "weighting",
 ]
+
+if TYPE_CHECKING:
+    from dmt.core import losses, mixing, ramps, selection, weighting
+    from dmt.fitting.run import fit
+    from dmt.models.build import register as register_net
+    from dmt.results.report import Report
+    from dmt.tuning.tuner import tune
+    from dmt.types import IGNORE, Batch, Target
+else:  # type checkers would take any name for granted if they saw this
+    _HOMES = {
+        "IGNORE": "dmt.types:IGNORE",
+        "Batch": "dmt.types:Batch",
+        "Report": "dmt.results.report:Report",
+        "Target": "dmt.types:Target",
+        "fit": "dmt.fitting.run:fit",
+        "losses": "dmt.core.losses",
+        "mixing": "dmt.core.mixing",
+        "ramps": "dmt.core.ramps",
+        "register_net": "dmt.models.build:register",
+        "selection": "dmt.core.selection",
+        "tune": "dmt.tuning.tuner:tune",
+        "weighting": "dmt.core.weighting",
+    }
+
+    def __getattr__(name):
+        from pkgutil import resolve_name
+
+        if name not in _HOMES:
+            raise AttributeError(f"module 'dmt' has no attribute {name!r}")
+        globals()[name] = found = resolve_name(_HOMES[name])
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

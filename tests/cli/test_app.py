@@ -208,7 +208,7 @@ def test_too_little_memory_is_one_line_too(monkeypatch: pytest.MonkeyPatch, caps
     def full(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate …")
 
-    monkeypatch.setattr("dmt.run.fit", full)
+    monkeypatch.setattr("dmt.fitting.run.fit", full)
     monkeypatch.setattr(sys, "argv", ["dmt", "fit", "digits", "--out", "x"])
     with pytest.raises(SystemExit) as caught:
         app.main()

@@ -330,12 +330,12 @@ def test_means_are_separate_unless_a_method_has_one_for_all(lesson: Lesson) -> N
     """Showing every unlabeled image twice then changes nothing: each term is a mean over its own samples."""
     given, plain = batch(lesson), draw(lesson)
     twice = torch.arange(SHAPE.unlabeled).repeat(2)
-    once, again = [
+    found = [
         lesson.objective.loss(stage(lesson).cast, *each).total
         for each in ((given, plain), (shuffled(given, twice), repeated(plain)))
     ]
     separate = by_hand.CASES[type(lesson.objective).__name__][0].separate
-    assert torch.allclose(once, again, rtol=1e-5) == separate
+    assert torch.allclose(found[0], found[1], rtol=1e-5) == separate
 
 
 def repeated(tree: Any) -> Any:

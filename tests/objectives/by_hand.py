@@ -323,7 +323,7 @@ def stored(weighting: str) -> Formula:
 
 
 def stored_pixels(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
-    """Three stored labels: agreed with, won by the student (weight 0, still counted), won by the teacher."""
+    """Three pixels have a stored label: agreed with, won by the student (weight 0, counted), won by the teacher."""
     view = p(theirs[0]["train"])
     weights = np.zeros((2, 1, 2))
     weights[0, 0, 0] = view[0, 1, 0, 0] ** 1.0

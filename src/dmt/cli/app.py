@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from rich.console import Console
 
-from dmt import config as configuration
 from dmt.cli import audit, check, export, files, plans, report, tune
 from dmt.cli.shared_options import (
     AnywayOpt,
@@ -27,11 +25,8 @@ from dmt.cli.shared_options import (
     StartOpt,
     settings,
 )
-from dmt.data.folders.photo_files import shown
 from dmt.errors import ConfigError, DmtError, RunError
-from dmt.fitting import run
-from dmt.runs import environment, progress, starting, stopping
-from dmt.use import predict, predict_masks, scoring
+from dmt.runs import stopping
 from dmt.version import VERSION
 
 app = typer.Typer(
@@ -131,6 +126,10 @@ def fit(
         raise ConfigError("give --method for one or --compare for several, not both")
     if seed is not None and seeds is not None:
         raise ConfigError("give --seed for one or --seeds for several, not both")
+    from dmt import config as configuration
+    from dmt.fitting import run
+    from dmt.runs import starting
+
     report = run.fit(
         data,
         out=out_,
@@ -173,6 +172,9 @@ def score(
     dmt score runs/a --on test
     dmt score runs/cmp --method dmt --seed 2
     """
+    from dmt.runs import environment
+    from dmt.use import scoring
+
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
         _note(f"warning: the scores may mean nothing: {warning}")
@@ -207,6 +209,9 @@ def predict_(
     The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
     An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.
     """
+    from dmt.runs import environment, progress
+    from dmt.use import predict, predict_masks, scoring
+
     shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device))
     paths = predict.find(images)
     if shipped.spec.pixels:
@@ -236,17 +241,23 @@ def main() -> None:
         raise SystemExit(stopped.code) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
-    except (DmtError, OSError, torch.OutOfMemoryError) as error:
-        if debug:
+    except (DmtError, OSError, RuntimeError) as error:
+        line = _line(error)
+        if debug or line is None:
             raise
-        print(f"dmt: error: {shown(_line(error))}", file=sys.stderr)
+        from dmt.data.folders.photo_files import shown
+
+        print(f"dmt: error: {shown(line)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
-def _line(error: Exception) -> str:
-    """An error in one line that says what to do."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return "the device has too little memory; set batch, batch_pseudo and batch_labeled lower"
+def _line(error: Exception) -> str | None:
+    """An error in one line that says what to do; None if nobody but us can mend it."""
+    if isinstance(error, RuntimeError):
+        import torch
+
+        few = "the device has too little memory; set batch, batch_pseudo and batch_labeled lower"
+        return few if isinstance(error, torch.OutOfMemoryError) else None
     if isinstance(error, OSError):
         return f"{error.filename or 'the system'}: {error.strerror or error}"
     return str(error)

@@ -7,9 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.auditing import auditor
 from dmt.cli.shared_options import DeviceOpt, RunArg, StartOpt
-from dmt.runs import starting
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -49,6 +47,9 @@ def audit(
     Given labels are judged by nets trained without them: that takes about eight times as long as the Baseline.
     Stop it at any time; repeating the command resumes.
     """
+    from dmt.auditing import auditor
+    from dmt.runs import starting
+
     done = auditor.audit(
         run_,
         out=out_,

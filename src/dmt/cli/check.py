@@ -6,10 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.data.folders import doctor, photos, survey
 from dmt.errors import DmtError
-from dmt.own import choosing, planning
-from dmt.runs import environment, progress
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -30,6 +27,10 @@ def check(
     Layouts: labeled/<class>/* and unlabeled/**; one folder of images and a CSV (file,label);
     labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
     """
+    from dmt.data.folders import doctor, photos, survey
+    from dmt.own import choosing, planning
+    from dmt.runs import environment, progress
+
     execution = environment.pick_execution(device)
     contents = photos.open_folder(folder)
     with progress.default() as watcher:
@@ -42,8 +43,10 @@ def check(
             choices = setup.lines
             if time:
                 config = setup.preset.config
-                rates = planning.rehearse(config, contents, execution)
-                forecast = planning.line(planning.forecast(config, contents, rates), execution.device)
+                methods = planning.usual(contents)
+                rates = planning.rehearse(config, contents, execution, methods)
+                seconds = planning.forecast(config, contents, rates, methods)
+                forecast = planning.line(seconds, execution.device, methods)
         except DmtError as error:
             choices, stops = (f"a run would stop: {error}",), True
     diagnosis = doctor.examine(contents, seen, forecast, choices)

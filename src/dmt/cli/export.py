@@ -6,8 +6,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.use import exporting
-
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
 
@@ -39,6 +37,8 @@ def export(
     dmt export runs/a --to safetensors                     load it with dmt.use.exporting.load
     The net takes images in [0, 1] and gives logits. It is compared with the original; if it differs, nothing is kept.
     """
+    from dmt.use import exporting
+
     exported = exporting.export(
         run_, to, out=out_, method=method, seed=seed, check=check or [], data_folder=data_folder, force=force
     )

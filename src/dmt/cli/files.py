@@ -8,8 +8,6 @@ import typer
 from rich.console import Console
 
 from dmt.cli.shared_options import RunArg
-from dmt.data.pixels import published, segment_sets
-from dmt.use import packing
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -31,6 +29,8 @@ def splits(
     dmt splits voc --split 0 --out splits/
     dmt splits cityscapes --split 2 --data ~/cityscapes
     """
+    from dmt.data.pixels import published, segment_sets
+
     if data_folder is not None:
         segment_sets.require_published(data, data_folder, notify)
     written = published.write(out_, data, split, force=force)
@@ -52,6 +52,8 @@ def pack(
     dmt pack runs/c10 --part-size 12MB
     dmt pack runs/c10 --lean --out carry/
     """
+    from dmt.use import packing
+
     place = run_.absolute().with_name(f"{run_.absolute().name}-packed") if out_ is None else out_
     written = packing.pack(run_, place, packing.size(part_size), lean=lean)
     total = sum(path.stat().st_size for path in written)
@@ -71,6 +73,8 @@ def unpack(
     dmt unpack c10-packed
     dmt unpack carry/ --out runs/c10
     """
+    from dmt.use import packing
+
     place = packing.unpack(packed, out_)
     out.print(f"unpacked to {place}; repeat its fit command with --out {place} to resume", markup=False)
 

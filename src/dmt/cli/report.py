@@ -10,8 +10,6 @@ from rich.console import Console
 
 from dmt import run_files
 from dmt.errors import ConfigError, RunError
-from dmt.reporting import report_file, scalars
-from dmt.results.report import Report
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -42,12 +40,16 @@ def report(
     """
     if watch and out_ is None:
         raise ConfigError("--watch needs a page to write; add --out report.html")
+    from dmt.results.report import Report
+
     there = [path for path in runs if (path / run_files.MANIFEST).is_file()]
     for path in sorted(set(runs) - set(there)):
         _note(f"{path} is no run folder; left out")
     if not there:
         raise RunError("no run folder among those named; make one with dmt fit")
     if tensorboard is not None:
+        from dmt.reporting import scalars
+
         count = scalars.write(there, tensorboard)
         out.print(f"{count:,} numbers in {tensorboard}; look with: tensorboard --logdir {tensorboard}", markup=False)
     if out_ is not None:
@@ -57,6 +59,8 @@ def report(
 
 
 def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
+    from dmt.reporting import report_file
+
     if watch:
         try:
             report_file.watch(runs, path, _note, force=force)

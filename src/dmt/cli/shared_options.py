@@ -5,8 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dmt import config as configuration
-
 DataArg = Annotated[
     str, typer.Argument(metavar="DATA", help="A folder of your images, or a data set of `dmt list`, e.g. digits.")
 ]
@@ -32,6 +30,8 @@ DeviceOpt = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 
 def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
     """Overrides in order of precedence: file, then --set, then --net."""
+    from dmt import config as configuration
+
     settings: dict[str, Any] = {} if file is None else configuration.from_toml(file)
     settings |= configuration.from_pairs(pairs or [])
     return settings if net is None else settings | {"net": net}

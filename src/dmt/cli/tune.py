@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt import config as configuration
 from dmt.cli.shared_options import (
     AnywayOpt,
     ConfigOpt,
@@ -22,8 +21,6 @@ from dmt.cli.shared_options import (
     settings,
 )
 from dmt.errors import ConfigError
-from dmt.runs import starting, stopping
-from dmt.tuning import search_space, trial_folder, tuner
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -69,6 +66,10 @@ def tune(
     """
     if seed is not None and seeds is not None:
         raise ConfigError("give --seed for one or --seeds for several, not both")
+    from dmt import config as configuration
+    from dmt.runs import starting, stopping
+    from dmt.tuning import search_space, trial_folder, tuner
+
     tuned = tuner.tune(
         data,
         out=out_,

@@ -1,0 +1,71 @@
+"""The stages of a fit and how long they will take, as `dmt plan` shows them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from dmt import config as configuration
+from dmt import presets
+from dmt.config import Config
+from dmt.core.execution import Execution
+from dmt.data.folders import photos
+from dmt.fitting import folder_policy
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.own import choosing, planning
+from dmt.own.choosing import Asked
+from dmt.runs import environment, forecast
+from dmt.tasks import opening
+
+
+def lines(
+    data: str, method: str, settings: Mapping[str, Any], execution: Execution, time: bool
+) -> Iterator[Table | str]:
+    """A table, and lines about all of it; each as soon as it is known."""
+    own = folder_policy.own_folder(data)
+    if own is not None:
+        preset = choosing.choose(own, execution.device, Asked.of(settings, {})).preset
+        yield from _of_folder(own, method, configuration.override(preset.config, settings), execution, time)
+    else:
+        config = configuration.override(presets.get(data).config, settings)
+        yield from _of_data_set(method, config, execution, time)
+
+
+def _of_data_set(method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:
+    stages = _with_baseline(method, config)
+    spec = opening.net_spec(config.data, config.net)
+    for name in dict.fromkeys((config.net, config.net_of("B"))):
+        build.build(opening.net_spec(config.data, name), seed=0)  # an unknown net is an error here too
+    rate = None
+    if time:
+        with environment.threads(environment.fitting_threads(spec.shape)):
+            rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
+    table, summary = forecast.table(stages, config.data.sizes, rate, build.forward_share(config.net))
+    yield table
+    yield f"{summary}, net {config.net}"
+
+
+def _with_baseline(method: str, config: Config) -> list[Stage]:
+    """The stages of a fit: those of the method, and those of its Baseline that are not among them."""
+    stages = list(catalogue.plan(method, config.recipe).stages)
+    beside = catalogue.baseline()
+    others = beside.plan(config.recipe).stages if catalogue.get(method).compared else ()
+    return [*stages, *(replace(stage, name=f"{beside.title} {stage.name}") for stage in others if stage not in stages)]
+
+
+def _of_folder(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:
+    """The stages of a run on a user's folder, and how long they will take, from timing a few steps."""
+    contents = photos.open_folder(folder)
+    method = method if contents.unlabeled else catalogue.baseline().name
+    stages, methods = _with_baseline(method, config), catalogue.with_baseline([method])
+    table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
+    yield table
+    yield f"{summary}, net {config.net}"
+    if time:
+        with environment.threads(environment.fitting_threads(opening.net_spec(config.data, config.net).shape)):
+            rates = planning.rehearse(config, contents, execution, methods)
+        yield planning.line(planning.forecast(config, contents, rates, methods), execution.device, methods)
