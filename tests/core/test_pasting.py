@@ -1,57 +1,75 @@
-"""One plan for images, labels, confidences and valid planes; nobody is pasted with itself."""
-
 import numpy as np
 import pytest
 import torch
 
 from dmt.core import pasting
-from dmt.core.pasting import Paste
+from dmt.core.pasting import Boxes
 
 CPU = torch.device("cpu")
 
 
-def draw(seed: int, count: int = 6, **options: float) -> Paste:
-    rng = np.random.default_rng(seed)
-    return pasting.draw_box(count, (20, 30), (0.25, 0.5), rng, CPU, **options)  # type: ignore[arg-type]
+def rng(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("size", [(40, 60), (33, 21)])
+def test_boxes_are_of_the_area_that_was_asked_for(size: tuple[int, int]) -> None:
+    paste = pasting.draw_box(500, size, Boxes((0.25, 0.5)), rng(), CPU)
+    assert paste.inside.shape == (500, *size)
+    area = paste.inside.float().mean((1, 2))
+    rounded = 0.5 / size[0] + 0.5 / size[1]  # sides are whole pixels
+    assert area.min() > 0.25 - rounded
+    assert area.max() < 0.5 + rounded
+    assert float(area.mean()) == pytest.approx(0.375, abs=0.02)
+    for inside in paste.inside:  # one box: rows times columns
+        assert torch.equal(inside, inside.any(1)[:, None] & inside.any(0)[None, :])
+        for line in (inside.any(1), inside.any(0)):
+            places = line.nonzero().flatten()
+            assert len(places) == places[-1] - places[0] + 1
+    heights = paste.inside.any(2).sum(1) / size[0]
+    assert heights.min() < 0.4
+    assert heights.max() > 0.9
+    corners = [paste.inside[:, y, x].any() for y in (0, -1) for x in (0, -1)]
+    assert all(corners)
+
+
+def test_some_images_stay_whole_and_boxes_may_be_many() -> None:
+    some = pasting.draw_box(1000, (16, 16), Boxes((0.3, 0.3), share=0.5), rng(), CPU)
+    assert float(some.inside.any(2).any(1).float().mean()) == pytest.approx(0.5, abs=0.05)
+    many = pasting.draw_box(200, (32, 32), Boxes((0.1, 0.1), each=3), rng(), CPU)
+    area = many.inside.float().mean((1, 2))
+    assert area.max() > 0.25
+    assert area.max() < 0.35
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
-def test_nobody_is_pasted_with_itself(count: int) -> None:
+def test_nobody_is_his_own_partner(count: int) -> None:
+    seen = set()
     for seed in range(50):
-        partners = draw(seed, count).partners.tolist()
+        partners = pasting.roll(count, rng(seed))
         assert sorted(partners) == list(range(count))
-        assert all(partner != place for place, partner in enumerate(partners))
+        assert (partners != np.arange(count)).all()
+        seen.add(tuple(partners))
+    assert len(seen) == count - 1
 
 
-def test_one_alone_stays_itself() -> None:
-    images = torch.rand(1, 3, 20, 30)
-    assert torch.equal(draw(1, 1).apply(images), images)
+def test_one_image_is_its_own_partner() -> None:
+    assert pasting.roll(1, rng()).tolist() == [0]
 
 
-def test_image_label_confidence_and_valid_plane_agree_pixel_by_pixel() -> None:
-    paste = draw(3)
-    labels = torch.arange(6 * 20 * 30).view(6, 20, 30)
-    pasted = paste.apply(labels)
-    images = (labels[:, None] + torch.tensor([0, 1000, 2000]).view(1, 3, 1, 1)).float()
-    for channel in range(3):
-        assert torch.equal(paste.apply(images)[:, channel], pasted.float() + 1000 * channel)
-    assert torch.equal(paste.apply(labels / 2), pasted / 2)
-    assert torch.equal(paste.apply(labels % 3 == 0), pasted % 3 == 0)
-    for sample, partner in enumerate(paste.partners.tolist()):
-        inside = paste.inside[sample]
-        assert torch.equal(pasted[sample][inside], labels[partner][inside])
-        assert torch.equal(pasted[sample][~inside], labels[sample][~inside])
+def test_images_labels_and_valid_planes_are_pasted_alike() -> None:
+    paste = pasting.draw_box(4, (10, 12), Boxes((0.2, 0.4)), rng(), CPU)
+    number = torch.arange(4)[:, None, None].expand(4, 10, 12)
+    images = number[:, None].expand(4, 3, 10, 12).float()
+    labels = paste.apply(number)
+    assert torch.equal(paste.apply(images), labels[:, None].expand_as(images).float())
+    assert torch.equal(paste.apply(number == 2), labels == 2)
+    for each in range(4):
+        assert (labels[each][~paste.inside[each]] == each).all()
+        assert (labels[each][paste.inside[each]] == paste.partners[each]).all()
 
 
-def test_a_box_lies_inside_and_covers_its_share() -> None:
-    for seed in range(30):
-        for inside in draw(seed).inside.numpy():
-            rows, columns = np.flatnonzero(inside.any(1)), np.flatnonzero(inside.any(0))
-            assert inside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].all()  # one whole box
-            assert 0.2 < inside.mean() < 0.55  # as drawn, up to whole pixels
-
-
-def test_an_image_gets_a_box_with_the_given_chance() -> None:
-    used = torch.cat([draw(seed, share=0.3).inside.flatten(1).any(1) for seed in range(100)])
-    assert 0.2 < float(used.float().mean()) < 0.4
-    assert bool(torch.cat([draw(seed).inside.flatten(1).any(1) for seed in range(20)]).all())
+def test_the_same_numbers_give_the_same_boxes() -> None:
+    one, same, other = (pasting.draw_box(4, (10, 12), Boxes((0.2, 0.4)), rng(seed), CPU) for seed in (1, 1, 2))
+    assert all(map(torch.equal, one, same))
+    assert not torch.equal(one.inside, other.inside)

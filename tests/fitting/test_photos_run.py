@@ -17,10 +17,10 @@ from PIL import Image
 from tests.data.folders import photo_layout
 
 from dmt.cli import app
+from dmt.config import Config
 from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError
-from dmt.fitting import run
-from dmt.methods import catalogue
+from dmt.fitting import folder_policy, run
 from dmt.own import choosing, planning
 from dmt.own.choosing import Asked
 from dmt.results.report import Report
@@ -245,10 +245,10 @@ def test_names_of_folders_that_are_also_presets(
     """``dmt fit photos`` means the folder, with a slash behind it or not."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="there is no folder photos"):
-        run.own_folder("photos")
+        folder_policy.own_folder("photos")
     Path("photos").symlink_to(folders["images"])
-    assert run.own_folder("photos") == run.own_folder("photos/") == Path("photos")
-    assert run.own_folder("digits") is None
+    assert folder_policy.own_folder("photos") == folder_policy.own_folder("photos/") == Path("photos")
+    assert folder_policy.own_folder("digits") is None
     report, _ = fit("images", "photos", tmp_path / "run", method="baseline")  # type: ignore[arg-type]
     assert report.jobs[0].finished
 
@@ -256,11 +256,14 @@ def test_names_of_folders_that_are_also_presets(
 # --- budget and plan ---
 
 
+def slow(config: Config, contents: object, execution: object, methods: list[str]) -> planning.Rates:
+    """Slower than the truth: the clock must not end the test."""
+    kinds = map(planning.kind, planning.stages(config, methods))
+    return planning.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)
+
+
 def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = choosing.choose(folders["images"], CPU).preset.config
-    kinds = {type(stage.objective).__name__ for stage in catalogue.plan("dmt", config.recipe).stages}
-    slow = planning.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)  # slower than the truth: the clock must not end the test
-    monkeypatch.setattr(planning, "rehearse", lambda config, contents, execution: slow)
+    monkeypatch.setattr(planning, "rehearse", slow)
     wish = {"epochs": 40, "epochs_round": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish)
     assert "to fit 30 s the run gives up epochs=" in notes
@@ -270,6 +273,23 @@ def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, m
     assert all(job.finished for job in report.jobs)
     before = trained(tmp_path / "run")
     fit("images", folders["images"], tmp_path / "run", budget=60.0, settings=wish)  # the same command, more time
+    assert trained(tmp_path / "run") == before
+
+
+def test_a_budget_is_planned_for_the_methods_asked_for(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Online ST has a length of its own, which a plan for Baseline and DMT would not know."""
+    monkeypatch.setattr(planning, "rehearse", slow)
+    wish = {"epochs": 40, "epochs_round": 30, "online.epochs": 30}
+    report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish, method="online")
+    kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
+    assert (kept["epochs"] < 40, kept["online.epochs"] < 30, kept["epochs_round"]) == (True, True, 30)
+    assert f"online.epochs={kept['online.epochs']} instead of 30" in notes
+    assert not any("gives up" in line and "epochs_round" in line for line in notes.lines)
+    assert all(job.finished for job in report.jobs)
+    before = trained(tmp_path / "run")
+    fit("images", folders["images"], tmp_path / "run", budget=60.0, settings=wish, method="online")
     assert trained(tmp_path / "run") == before
 
 

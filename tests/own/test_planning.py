@@ -1,5 +1,6 @@
 """Forecasts that count every stage once, and schedules that fit a budget."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,14 +8,15 @@ import pytest
 import torch
 from tests.data.folders import photo_layout
 
-from dmt.config import Config
+from dmt.config import Config, flat, override
 from dmt.core.execution import Execution
 from dmt.data.folders.contents import FolderContents
 from dmt.methods import catalogue
 from dmt.own import choosing, planning
-from dmt.own.planning import Rates
+from dmt.own.planning import Kind, Rates
 
 CPU = torch.device("cpu")
+USUAL = ["dmt", "baseline"]
 
 
 @pytest.fixture
@@ -29,12 +31,12 @@ def pixels(tmp_path: Path) -> tuple[Config, FolderContents]:
     return setup.preset.config, setup.contents
 
 
-def kinds(config: Config) -> set[str]:
-    return {type(stage.objective).__name__ for stage in catalogue.plan("dmt", config.recipe).stages}
+def kinds(config: Config, methods: Sequence[str] = USUAL) -> set[Kind]:
+    return {planning.kind(stage) for stage in planning.stages(config, methods)}
 
 
-def rates(config: Config, seconds: float) -> Rates:
-    return Rates(reading=0.001, steps=dict.fromkeys(kinds(config), seconds), forward=0.0001)
+def rates(config: Config, seconds: float, methods: Sequence[str] = USUAL) -> Rates:
+    return Rates(reading=0.001, steps=dict.fromkeys(kinds(config, methods), seconds), forward=0.0001)
 
 
 # --- forecast ---
@@ -43,26 +45,36 @@ def rates(config: Config, seconds: float) -> Rates:
 @pytest.mark.parametrize("kind", ["images", "pixels"])
 def test_every_stage_counts_once(kind: str, request: pytest.FixtureRequest) -> None:
     config, contents = request.getfixturevalue(kind)
-    stages = catalogue.plan("dmt", config.recipe).stages
-    steps = sum(stage.steps(config.data.sizes) for stage in stages)
+    whole = sum(stage.steps(config.data.sizes) for stage in catalogue.plan("dmt", config.recipe).stages)
     only = Rates(0.0, dict.fromkeys(kinds(config), 1.0), 0.0)
-    assert planning.forecast(config, contents, only) == steps  # the Baseline is the first stage of DMT
-    assert planning.forecast(config, contents, only, ("dmt",)) == steps
+    assert planning.forecast(config, contents, only, USUAL) == whole  # the Baseline is the first stage of DMT
+    assert planning.forecast(config, contents, only, ["dmt"]) == whole
     baseline = sum(stage.steps(config.data.sizes) for stage in catalogue.plan("baseline", config.recipe).stages)
-    assert planning.forecast(config, contents, only, ("baseline",)) == baseline < steps
-    assert planning.forecast(config, replace(contents, unlabeled=()), only) == baseline
+    assert planning.forecast(config, contents, only, ["baseline"]) == baseline < whole
+    assert planning.usual(contents) == USUAL
+    assert planning.usual(replace(contents, unlabeled=())) == ["baseline"]
+
+
+def test_methods_with_stages_of_the_same_name_count_each(images: tuple[Config, FolderContents]) -> None:
+    """A1 of DST starts from A0, A1 of DMT afresh; both learn from the same labels by the same objective."""
+    config, contents = images
+    config = override(config, {"shape": "chain"})
+    both = ["dst", "dmt"]
+    only = Rates(0.0, dict.fromkeys(kinds(config, both), 1.0), 0.0)
+    alone = [planning.forecast(config, contents, only, [method]) for method in (*both, "baseline")]
+    assert planning.forecast(config, contents, only, both) == alone[0] + alone[1] - alone[2]
 
 
 def test_reading_and_labeling_count(images: tuple[Config, FolderContents]) -> None:
     config, contents = images
     nothing = Rates(0.0, dict.fromkeys(kinds(config), 0.0), 0.0)
     every = sum(len(part) for _, part in contents.parts())
-    assert planning.forecast(config, contents, replace(nothing, reading=1.0)) == every == 15 + 60 + 6
+    assert planning.forecast(config, contents, replace(nothing, reading=1.0), USUAL) == every == 15 + 60 + 6
     stages = catalogue.plan("dmt", config.recipe).stages
     scored = 6 + 3  # test, and one of each class held out
     rounds = [stage for stage in stages if stage.labels is not None]  # each labels all, and weighs them when it is done
     expected = 2 * scored * len(stages) + 2 * 60 * len(rounds)  # raw and EMA; teacher and student
-    assert planning.forecast(config, contents, replace(nothing, forward=1.0)) == expected
+    assert planning.forecast(config, contents, replace(nothing, forward=1.0), USUAL) == expected
 
 
 # --- budget ---
@@ -73,9 +85,9 @@ def test_reading_and_labeling_count(images: tuple[Config, FolderContents]) -> No
 def test_a_budget_is_kept(kind: str, share: float, request: pytest.FixtureRequest) -> None:
     config, contents = request.getfixturevalue(kind)
     seen = rates(config, 0.05)
-    whole = planning.forecast(config, contents, seen)
-    shorter, lines = planning.within(config, contents, seen, share * whole)
-    assert planning.forecast(shorter, contents, seen) <= share * whole
+    whole = planning.forecast(config, contents, seen, USUAL)
+    shorter, lines = planning.within(config, contents, seen, share * whole, USUAL)
+    assert planning.forecast(shorter, contents, seen, USUAL) <= share * whole
     assert len(lines) == 1
     recipe = shorter.recipe
     assert 1 <= recipe.epochs < config.recipe.epochs
@@ -84,31 +96,53 @@ def test_a_budget_is_kept(kind: str, share: float, request: pytest.FixtureReques
     assert f"epochs_round={recipe.epochs_round} instead of {config.recipe.epochs_round}" in lines[0]
     given_up = len(recipe.fractions) < len(config.recipe.fractions)
     assert given_up == (f"3 rounds instead of {len(config.recipe.fractions)}" in lines[0])
-    assert replace(shorter, recipe=replace(recipe, **{key: getattr(config.recipe, key) for key in planning.SHORTENED})
-                   ) == config  # nothing else changed  # fmt: skip
+    kept = {key: flat(config)[key] for key in planning.SHORTENED}
+    assert override(shorter, kept) == config  # nothing else changed
 
 
 def test_a_budget_is_used(images: tuple[Config, FolderContents]) -> None:
     config, contents = images
     seen = rates(config, 0.05)
-    whole = planning.forecast(config, contents, seen)
-    assert planning.forecast(planning.within(config, contents, seen, whole / 2)[0], contents, seen) > 0.35 * whole
+    whole = planning.forecast(config, contents, seen, USUAL)
+    shorter, _ = planning.within(config, contents, seen, whole / 2, USUAL)
+    assert planning.forecast(shorter, contents, seen, USUAL) > 0.35 * whole
 
 
 def test_time_to_spare_lengthens_nothing(images: tuple[Config, FolderContents]) -> None:
     config, contents = images
     seen = rates(config, 0.05)
     for factor in (1.2, 100.0):
-        same, lines = planning.within(config, contents, seen, factor * planning.forecast(config, contents, seen))
+        same, lines = planning.within(
+            config, contents, seen, factor * planning.forecast(config, contents, seen, USUAL), USUAL
+        )
         assert same == config
         assert "the whole schedule fits" in lines[0]
 
 
 def test_what_no_schedule_fits_is_told(images: tuple[Config, FolderContents]) -> None:
     config, contents = images
-    shortest, lines = planning.within(config, contents, rates(config, 10.0), 1.0)
+    shortest, lines = planning.within(config, contents, rates(config, 10.0), 1.0, USUAL)
     assert (shortest.recipe.epochs, shortest.recipe.epochs_round) == (1, 1)
     assert "even the shortest schedule takes longer" in lines[-1]
+
+
+@pytest.mark.parametrize("methods", [["online"], ["baseline"], ["fixmatch", "baseline"], ["cps"], ["online", "dmt"]])
+@pytest.mark.parametrize("share", [0.5, 0.05])
+def test_a_budget_is_for_the_methods_that_are_trained(
+    methods: list[str], share: float, images: tuple[Config, FolderContents]
+) -> None:
+    config, contents = images
+    seen = rates(config, 0.05, methods)
+    whole = planning.forecast(config, contents, seen, methods)
+    shorter, (line,) = planning.within(config, contents, seen, share * whole, methods)
+    assert 0.35 * share * whole < planning.forecast(shorter, contents, seen, methods) <= share * whole
+    changed = {key for key, value in flat(shorter).items() if value != flat(config)[key]}
+    read = planning.lengths(config, methods).keys()
+    rounds = {"fractions"} if "dmt" in methods else set()
+    assert read <= changed <= read | rounds  # what no method reads is left alone, and not mentioned
+    assert {key for key in planning.LENGTHS if f" {key}=" in line} == read
+    assert ("online.epochs" in read) == ("online" in methods)
+    assert ("epochs_round" in read) == ("dmt" in methods)
 
 
 # --- rehearsal ---
@@ -119,15 +153,27 @@ def test_what_no_schedule_fits_is_told(images: tuple[Config, FolderContents]) ->
 def test_a_rehearsal_measures(kind: str, unlabeled: bool, request: pytest.FixtureRequest) -> None:
     config, contents = request.getfixturevalue(kind)
     if unlabeled:
-        assert kinds(config) > {"Supervised"}
+        assert {name for name, _ in kinds(config)} > {"Supervised"}
     else:
         contents = replace(contents, unlabeled=())
+    methods = planning.usual(contents)
     config = replace(config, net="fcn-4" if contents.pixels else "resnet8-4")
-    seen = planning.rehearse(config, contents, Execution(CPU), patience=0.01)
-    assert seen.steps.keys() == (kinds(config) if unlabeled else {"Supervised"})
+    seen = planning.rehearse(config, contents, Execution(CPU), methods, patience=0.01)
+    assert seen.steps.keys() == kinds(config, methods)
     assert min(seen.reading, seen.forward, *seen.steps.values()) > 0
-    assert planning.forecast(config, contents, seen) > 0
-    assert "on this CPU" in planning.line(planning.forecast(config, contents, seen), CPU)
+    seconds = planning.forecast(config, contents, seen, methods)
+    assert seconds > 0
+    named = "Baseline and DMT" if unlabeled else "Baseline"
+    assert planning.line(seconds, CPU, methods).startswith(f"a run ({named}) will take about ")
+
+
+@pytest.mark.parametrize(("kind", "methods"), [("images", ["online", "fixmatch"]), ("pixels", ["cps", "cutmix-seg"])])
+def test_a_rehearsal_trains_what_is_asked_for(kind: str, methods: list[str], request: pytest.FixtureRequest) -> None:
+    config, contents = request.getfixturevalue(kind)
+    config = replace(config, net="fcn-4" if contents.pixels else "resnet8-4")
+    seen = planning.rehearse(config, contents, Execution(CPU), methods, patience=0.01)
+    assert seen.steps.keys() == kinds(config, methods)
+    assert planning.forecast(config, contents, seen, methods) > 0
 
 
 def test_a_rehearsal_reads_some_photos_only(
@@ -138,4 +184,4 @@ def test_a_rehearsal_reads_some_photos_only(
     for photo in [photo for part in (contents.validation, contents.test) for photo in part]:
         photo.path.unlink()  # not asked for
     assert len(planning._spread(contents.unlabeled)) == 4
-    planning.rehearse(replace(config, net="resnet8-4"), contents, Execution(CPU), patience=0.01)
+    planning.rehearse(replace(config, net="resnet8-4"), contents, Execution(CPU), USUAL, patience=0.01)

@@ -43,8 +43,10 @@ def check(
             choices = setup.lines
             if time:
                 config = setup.preset.config
-                rates = planning.rehearse(config, contents, execution)
-                forecast = planning.line(planning.forecast(config, contents, rates), execution.device)
+                methods = planning.usual(contents)
+                rates = planning.rehearse(config, contents, execution, methods)
+                seconds = planning.forecast(config, contents, rates, methods)
+                forecast = planning.line(seconds, execution.device, methods)
         except DmtError as error:
             choices, stops = (f"a run would stop: {error}",), True
     diagnosis = doctor.examine(contents, seen, forecast, choices)

@@ -12,7 +12,7 @@ from dmt import presets
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.folders import photos
-from dmt.fitting import run
+from dmt.fitting import folder_policy
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
@@ -26,7 +26,7 @@ def lines(
     data: str, method: str, settings: Mapping[str, Any], execution: Execution, time: bool
 ) -> Iterator[Table | str]:
     """A table, and lines about all of it; each as soon as it is known."""
-    own = run.own_folder(data)
+    own = folder_policy.own_folder(data)
     if own is not None:
         preset = choosing.choose(own, execution.device, Asked.of(settings, {})).preset
         yield from _of_folder(own, method, configuration.override(preset.config, settings), execution, time)
@@ -60,11 +60,12 @@ def _with_baseline(method: str, config: Config) -> list[Stage]:
 def _of_folder(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:
     """The stages of a run on a user's folder, and how long they will take, from timing a few steps."""
     contents = photos.open_folder(folder)
-    stages = _with_baseline(method if contents.unlabeled else catalogue.baseline().name, config)
+    method = method if contents.unlabeled else catalogue.baseline().name
+    stages, methods = _with_baseline(method, config), catalogue.with_baseline([method])
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
     yield table
     yield f"{summary}, net {config.net}"
     if time:
         with environment.threads(environment.fitting_threads(opening.net_spec(config.data, config.net).shape)):
-            rates = planning.rehearse(config, contents, execution)
-        yield planning.line(planning.forecast(config, contents, rates), execution.device)
+            rates = planning.rehearse(config, contents, execution, methods)
+        yield planning.line(planning.forecast(config, contents, rates, methods), execution.device, methods)

@@ -1,6 +1,5 @@
 """What a plan will take: its stages as a table, with times from a few steps on made-up images. Keeps nothing."""
 
-import time
 from collections.abc import Sequence
 
 import torch
@@ -12,7 +11,7 @@ from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.models.build import NetSpec
 from dmt.objectives.truth import Supervised
-from dmt.runs import progress
+from dmt.runs import progress, timing
 from dmt.training.trainer import Trainer, Training
 from dmt.types import Batch, BatchShape, Sizes
 
@@ -48,18 +47,7 @@ def _timed(spec: NetSpec, size: int, execution: Execution, patience: float) -> f
     training = Training(Supervised(), schedule, steps=10**6, seed=0)
     batches = _MadeUp(size, spec, execution.device)
     trainer = Trainer({"A": build.build(spec, seed=0)}, training, batches, execution)
-    trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
-    steps, began = 0, _now(execution.device)
-    while steps < 1 or _now(execution.device) - began < patience:
-        trainer.advance(trainer.draw())
-        steps += 1
-    return steps * size / (_now(execution.device) - began)
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
+    return size / timing.step_seconds(trainer, patience)
 
 
 def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: float) -> tuple[Table, str]:
