@@ -26,6 +26,7 @@ from dmt.core.execution import Execution
 from dmt.core.mixing import Mix
 from dmt.core.pasting import Paste
 from dmt.data.pixels.segment_sets import SegmentSet
+from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.methods.plan import Plan
@@ -346,6 +347,33 @@ def repeated(tree: Any) -> Any:
         branches = [repeated(branch) for branch in tree]
         return type(tree)(*branches) if hasattr(tree, "_fields") else tuple(branches)
     return tree
+
+
+WRONG = {
+    "epochs": 0, "labeled": 0, "unlabeled": 0, "rate": 0.0, "rate_ramp": "sine", "optimizer": "sgdd", "decay": "none",
+    "weight_decay": -1.0, "encoder": 0.0, "ema": 1.0, "threshold": 1.5, "weight": -1.0, "ramp": 2.0, "temperature": 0.0,
+}  # fmt: skip
+"""Of options that several methods have, values that no training could mean."""
+
+
+@pytest.mark.parametrize(("group", "options"), catalogue.groups().items(), ids=catalogue.groups())
+def test_values_without_meaning_are_refused_in_one_line(group: str, options: type[Any]) -> None:
+    base = presets.get("scenes").config
+    for field in dataclasses.fields(options):
+        if field.name in WRONG:
+            with pytest.raises(ConfigError, match=rf"{group}\.{field.name}") as caught:
+                configuration.override(base, {f"{group}.{field.name}": WRONG[field.name]})
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("lesson", [each for each in TAUGHT if each.objective.slow], ids=str)
+def test_a_method_that_asks_a_slow_copy_is_refused_without_one(lesson: Lesson) -> None:
+    options = lesson.method.options
+    assert options is not None
+    changes = {"ema": "none", "labeler": "raw", f"{options.group}.ema": "none"}
+    config = configuration.override(presets.get(PRESETS[lesson.kind]).config, changes)
+    with pytest.raises(ConfigError, match=rf"--set {options.group}\.ema"):
+        lesson.method.plan(config.recipe)
 
 
 # ---- whole runs -----------------------------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 """Methods that label within the step: one stage each, from fresh nets. Their options, and how these become a plan."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dmt.core import ramps
 from dmt.core.schedule import Decay, Descent, Optimizer, Schedule
+from dmt.errors import ConfigError, unknown
 from dmt.methods.groups import MethodOptions
 from dmt.methods.plan import Line, Plan, Stage
 from dmt.methods.recipe import Recipe
@@ -37,6 +40,14 @@ class StageOptions(MethodOptions):
             require(f"{self.group}.{key}", value, value is None or value >= 1, "at least 1")
         require(f"{self.group}.rate", self.rate, self.rate is None or self.rate > 0, "greater than 0")
         require(f"{self.group}.ema", self.ema, self.ema is None or 0 <= self.ema < 1, "at least 0 and below 1")
+        if self.rate_ramp is not None and self.rate_ramp not in ramps.RATES:
+            raise unknown(f"{self.group}.rate_ramp", self.rate_ramp, ramps.RATES)
+        for key, high in (("weight", math.inf), ("weight_decay", math.inf), ("threshold", 1.0), ("ramp", 1.0)):
+            value, words = getattr(self, key, None), "at least 0" if high == math.inf else "from 0 to 1"
+            require(f"{self.group}.{key}", value, value is None or 0 <= value <= high, words)
+        for key in ("encoder", "temperature"):
+            value = getattr(self, key, 1.0)
+            require(f"{self.group}.{key}", value, value > 0, "greater than 0")
 
     def schedule(self, recipe: Recipe) -> Schedule:
         """The same with what the recipe says filled in."""
@@ -61,7 +72,10 @@ class StageOptions(MethodOptions):
 def one_stage(recipe: Recipe, own: StageOptions, objective: Objective) -> Plan:
     """All of an online method: a stage named by its lines, from fresh nets."""
     lines = LINES[: objective.lines]
-    stage = Stage(f"{''.join(lines)}1", lines, 1, objective, own.schedule(recipe))
+    schedule = own.schedule(recipe)
+    if objective.slow and schedule.ema is None:
+        raise ConfigError(f"{own.group}.ema must be a number: the slow copy teaches; try --set {own.group}.ema=0.99")
+    stage = Stage(f"{''.join(lines)}1", lines, 1, objective, schedule)
     return Plan((stage,), (stage.name,))
 
 
