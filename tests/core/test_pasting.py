@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from dmt.core import pasting
+from dmt.core.pasting import Boxes
 
 CPU = torch.device("cpu")
 
@@ -13,7 +14,7 @@ def rng(seed: int = 1) -> np.random.Generator:
 
 @pytest.mark.parametrize("size", [(40, 60), (33, 21)])
 def test_boxes_are_of_the_area_that_was_asked_for(size: tuple[int, int]) -> None:
-    paste = pasting.draw_box(500, size, (0.25, 0.5), rng(), CPU)
+    paste = pasting.draw_box(500, size, Boxes((0.25, 0.5)), rng(), CPU)
     assert paste.inside.shape == (500, *size)
     area = paste.inside.float().mean((1, 2))
     rounded = 0.5 / size[0] + 0.5 / size[1]  # sides are whole pixels
@@ -33,9 +34,9 @@ def test_boxes_are_of_the_area_that_was_asked_for(size: tuple[int, int]) -> None
 
 
 def test_some_images_stay_whole_and_boxes_may_be_many() -> None:
-    some = pasting.draw_box(1000, (16, 16), (0.3, 0.3), rng(), CPU, share=0.5)
+    some = pasting.draw_box(1000, (16, 16), Boxes((0.3, 0.3), share=0.5), rng(), CPU)
     assert float(some.inside.any(2).any(1).float().mean()) == pytest.approx(0.5, abs=0.05)
-    many = pasting.draw_box(200, (32, 32), (0.1, 0.1), rng(), CPU, boxes=3)
+    many = pasting.draw_box(200, (32, 32), Boxes((0.1, 0.1), each=3), rng(), CPU)
     area = many.inside.float().mean((1, 2))
     assert area.max() > 0.25
     assert area.max() < 0.35
@@ -57,7 +58,7 @@ def test_one_image_is_its_own_partner() -> None:
 
 
 def test_images_labels_and_valid_planes_are_pasted_alike() -> None:
-    paste = pasting.draw_box(4, (10, 12), (0.2, 0.4), rng(), CPU)
+    paste = pasting.draw_box(4, (10, 12), Boxes((0.2, 0.4)), rng(), CPU)
     number = torch.arange(4)[:, None, None].expand(4, 10, 12)
     images = number[:, None].expand(4, 3, 10, 12).float()
     labels = paste.apply(number)
@@ -69,6 +70,6 @@ def test_images_labels_and_valid_planes_are_pasted_alike() -> None:
 
 
 def test_the_same_numbers_give_the_same_boxes() -> None:
-    one, same, other = (pasting.draw_box(4, (10, 12), (0.2, 0.4), rng(seed), CPU) for seed in (1, 1, 2))
+    one, same, other = (pasting.draw_box(4, (10, 12), Boxes((0.2, 0.4)), rng(seed), CPU) for seed in (1, 1, 2))
     assert all(map(torch.equal, one, same))
     assert not torch.equal(one.inside, other.inside)
