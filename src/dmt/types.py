@@ -1,4 +1,4 @@
-"""The few values that every room hands around.
+"""Values that packages hand to each other: what a step sees, what a stage wants of its batches, which net is meant.
 
 A *site* is whatever gets one label: an image in classification, a pixel in segmentation. Logits are
 ``(N, C, *S)`` and everything per site is ``(N, *S)``, with ``S = ()`` or ``(H, W)``.
@@ -14,7 +14,7 @@ IGNORE = -1
 """The label of a site that has none. 255 exists only inside files and the byte planes made for them."""
 
 TRAIN = "train"
-"""The kind of view that Baseline and rounds see: the same augmentation for labeled and unlabeled images."""
+"""The kind of view that Baseline, rounds and Online ST see: labeled and unlabeled images are augmented alike."""
 
 ProgressCallback = Callable[[int, int], None]
 """Is called with (done, total) while something takes long."""
@@ -91,7 +91,7 @@ class BatchPlan:
 
 
 class NetName(NamedTuple):
-    """Which net is meant, everywhere: in checkpoints, scores, exports and audits."""
+    """Which net of a run is meant: a stage trains one line or several, and each line may have a slow copy."""
 
     stage: str  # "A3"
     line: str  # "A"

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import dmt
 from dmt.auditing import audit_files, audit_tables, auditor, label_studio, pseudo_labels, suspects
 from dmt.auditing.audit_files import AuditOutput
+from dmt.auditing.auditor import AuditOptions
 from dmt.auditing.suspects import Judged, Suspect
 from dmt.cli import app
 from dmt.core.execution import Execution
@@ -78,7 +79,8 @@ def own(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def audited(path: Path, out: Path, **options: int) -> auditor.Audited:
-    return auditor.audit(path, out=out, **{"folds": 2, "count": 12} | options, device="cpu", watcher=Silent())  # type: ignore[arg-type]
+    asked = replace(AuditOptions(folds=2, count=12), **options)  # type: ignore[arg-type]
+    return auditor.audit(path, out, asked, device="cpu", watcher=Silent())
 
 
 @pytest.fixture(scope="module")
@@ -150,11 +152,11 @@ def test_the_run_is_not_touched_and_repeating_is_quick(digits: Path, tmp_path: P
     copy = tmp_path / "digits"
     shutil.copytree(digits, copy)
     before = state(copy)
-    first = auditor.audit(copy, folds=2, count=5, device="cpu", watcher=Silent())
+    first = auditor.audit(copy, options=AuditOptions(folds=2, count=5), device="cpu", watcher=Silent())
     assert first.folder == tmp_path / "digits-audit"
     nets = state(first.folder / "work")
     lists = (first.folder / "label_next.csv").read_bytes()
-    auditor.audit(copy, folds=2, count=3, device="cpu", watcher=Silent())
+    auditor.audit(copy, options=AuditOptions(folds=2, count=3), device="cpu", watcher=Silent())
     assert state(copy) == before
     assert state(first.folder / "work") == nets
     assert (first.folder / "label_next.csv").read_bytes() != lists
@@ -222,7 +224,7 @@ def test_ctrl_c_ends_the_judging(digits: Path, of_images: auditor.Audited) -> No
 
     asked: list[str] = []
     with pytest.raises(Stopped) as stopped:
-        auditor.audit(digits, out=of_images.folder, folds=2, count=12, device="cpu", watcher=Impatient())
+        auditor.audit(digits, of_images.folder, AuditOptions(folds=2, count=12), device="cpu", watcher=Impatient())
     assert stopped.value.code == 130
     assert asked == ["judging labels"]
 
@@ -230,11 +232,11 @@ def test_ctrl_c_ends_the_judging(digits: Path, of_images: auditor.Audited) -> No
 def test_another_method_or_seed_has_a_folder_of_its_own(digits: Path, tmp_path: Path) -> None:
     copy = tmp_path / "digits"
     shutil.copytree(digits, copy)
-    options: dict[str, Any] = {"folds": 101, "count": 2, "device": "cpu", "watcher": Silent()}  # so many are not judged
-    asked: list[dict[str, Any]] = [{}, {"method": "baseline"}, {"method": "dmt", "seed": 1}]
+    few = AuditOptions(folds=101, count=2)  # so many are not judged
+    asked = [few, replace(few, method="baseline"), replace(few, method="dmt", seed=1)]
     with pytest.raises(DmtError, match="no such"):
-        auditor.audit(copy, method="a/b", **options)
-    places = [auditor.audit(copy, **each, **options).folder.name for each in asked]
+        auditor.audit(copy, options=replace(few, method="a/b"), device="cpu", watcher=Silent())
+    places = [auditor.audit(copy, options=each, device="cpu", watcher=Silent()).folder.name for each in asked]
     assert places == ["digits-audit", "digits-audit-baseline", "digits-audit-dmt-seed-1"]
 
 
@@ -274,7 +276,7 @@ def test_own_images_keep_their_names_and_copies_are_listed_once(of_photos: audit
 
 
 def test_a_baseline_has_no_pseudo_labels_but_is_audited(digits: Path, tmp_path: Path) -> None:
-    done = auditor.audit(digits, out=tmp_path, method="baseline", folds=2, count=5, device="cpu", watcher=Silent())
+    done = auditor.audit(digits, tmp_path, AuditOptions("baseline", folds=2, count=5), device="cpu", watcher=Silent())
     assert isinstance(done.findings.pseudo, str)
     assert rows(tmp_path / "pseudo_labels.csv") == []
     assert [(row["says_2"], row["confidence_2"]) for row in rows(tmp_path / "label_next.csv")] == [("", "")] * 5
@@ -292,9 +294,9 @@ def test_too_few_labels_for_the_folds_leave_the_rest_of_the_audit(own: Path, tmp
     ("options", "words"),
     [({"folds": 1}, "--folds"), ({"count": 0}, "--count"), ({"method": "oracle"}, "Oracle"), ({"seed": 9}, "no such")],
 )
-def test_what_makes_no_sense_is_refused(digits: Path, tmp_path: Path, options: dict[str, object], words: str) -> None:
+def test_what_makes_no_sense_is_refused(digits: Path, tmp_path: Path, options: dict[str, Any], words: str) -> None:
     with pytest.raises(DmtError, match=words):
-        auditor.audit(digits, out=tmp_path / "new", device="cpu", watcher=Silent(), **options)  # type: ignore[arg-type]
+        auditor.audit(digits, tmp_path / "new", AuditOptions(**options), device="cpu", watcher=Silent())
     assert not (tmp_path / "new").exists()
 
 

@@ -11,6 +11,7 @@ from PIL import Image
 from tests.browser.conftest import HOSTILE, Seen
 
 from dmt.auditing import auditor
+from dmt.auditing.auditor import AuditOptions
 from dmt.fitting import run
 from dmt.reporting import report_file
 from dmt.runs.progress import Silent
@@ -106,7 +107,7 @@ def test_the_gallery_of_hostile_names_is_shown_and_does_nothing(
 ) -> None:
     copy = tmp_path / trained.name
     shutil.copytree(trained, copy)
-    done = auditor.audit(copy, out=tmp_path / "audit", folds=2, count=6, device="cpu", watcher=Silent())
+    done = auditor.audit(copy, tmp_path / "audit", AuditOptions(folds=2, count=6), device="cpu", watcher=Silent())
     page = done.folder / "index.html"
     seen = open_page(page, color_scheme="light")
     seen.require_peace(page)

@@ -49,3 +49,46 @@ def test_half_precision_logits_are_lifted_first() -> None:
     loss = losses.cross_entropy(logits, labels)
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, F.cross_entropy(logits.float(), labels))
+
+
+@SHAPES
+def test_soft_targets(sites: tuple[int, ...], generator: torch.Generator) -> None:
+    logits = torch.randn(6, 5, *sites, generator=generator)
+    targets = torch.randn(6, 5, *sites, generator=generator).softmax(1)
+    found = losses.soft_cross_entropy(logits, targets)
+    assert found.shape == (6, *sites)
+    torch.testing.assert_close(found.mean(), F.cross_entropy(logits, targets))
+    apart = losses.divergence(logits, targets)
+    torch.testing.assert_close(apart, F.kl_div(logits.log_softmax(1), targets, reduction="none").sum(1))
+    torch.testing.assert_close(losses.divergence(logits, logits.softmax(1)), torch.zeros(6, *sites))
+
+
+def test_a_sure_target_is_a_label() -> None:
+    """0·log 0 is 0."""
+    logits, labels = torch.randn(6, 5), torch.arange(6) % 5
+    sure = F.one_hot(labels, 5).float()
+    torch.testing.assert_close(losses.soft_cross_entropy(logits, sure), losses.per_site(logits, labels))
+    torch.testing.assert_close(losses.divergence(logits, sure), losses.per_site(logits, labels))
+
+
+def test_squares_by_hand() -> None:
+    values, targets = torch.tensor([[1.0, 2.0], [0.0, 3.0]]), torch.tensor([[1.0, 0.0], [2.0, 1.0]])
+    assert losses.squared(values, targets).tolist() == [2.0, 4.0]
+    assert losses.squared(values, targets, summed=True).tolist() == [4.0, 8.0]
+
+
+@pytest.mark.parametrize("name", ["soft_cross_entropy", "divergence", "squared"])
+def test_targets_get_no_gradient(name: str) -> None:
+    logits, source = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    getattr(losses, name)(logits, source.softmax(1)).sum().backward()
+    assert logits.grad is not None
+    assert logits.grad.any()
+    assert source.grad is None
+
+
+def test_the_mean_over_valid_sites() -> None:
+    sites = torch.tensor([[1.0, 2.0, 0.0], [4.0, 50.0, 60.0]])
+    valid = torch.tensor([[True, True, True], [True, False, False]])
+    assert float(losses.mean_over(sites, None)) == pytest.approx(117 / 6)
+    assert float(losses.mean_over(sites, valid)) == pytest.approx(7 / 4)  # a site of weight 0 counts
+    assert float(losses.mean_over(sites, torch.zeros_like(valid))) == 0.0

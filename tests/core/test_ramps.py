@@ -28,3 +28,19 @@ def test_rates_fall_from_one_to_zero() -> None:
     assert ramps.cosine(0.5) == pytest.approx(0.5)
     assert ramps.poly(0.5) == pytest.approx(0.5**0.9)
     assert ramps.constant(0.3) == 1.0
+
+
+def test_fixmatchs_rate_falls_to_a_fifth() -> None:
+    values = [ramps.RATES["cosine-7-16"](n / 100) for n in range(101)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] == 1.0
+    assert values[50] == pytest.approx(math.cos(7 * math.pi / 32))
+    assert values[-1] == pytest.approx(0.195, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("progress", "share", "expected"), [(0, 0.4, 0), (0.1, 0.4, 0.25), (0.4, 0.4, 1), (0.9, 0.4, 1), (0, 0, 1)]
+)
+def test_linear_and_exponential_end_after_their_share(progress: float, share: float, expected: float) -> None:
+    assert ramps.linear(progress, share) == pytest.approx(expected)
+    assert ramps.exponential(progress, share) == pytest.approx(math.exp(-5 * (1 - expected) ** 2))

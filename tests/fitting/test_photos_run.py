@@ -20,7 +20,7 @@ from dmt.cli import app
 from dmt.config import Config
 from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError
-from dmt.fitting import run
+from dmt.fitting import folder_policy, run
 from dmt.own import choosing, planning
 from dmt.own.choosing import Asked
 from dmt.results.report import Report
@@ -245,10 +245,10 @@ def test_names_of_folders_that_are_also_presets(
     """``dmt fit photos`` means the folder, with a slash behind it or not."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="there is no folder photos"):
-        run.own_folder("photos")
+        folder_policy.own_folder("photos")
     Path("photos").symlink_to(folders["images"])
-    assert run.own_folder("photos") == run.own_folder("photos/") == Path("photos")
-    assert run.own_folder("digits") is None
+    assert folder_policy.own_folder("photos") == folder_policy.own_folder("photos/") == Path("photos")
+    assert folder_policy.own_folder("digits") is None
     report, _ = fit("images", "photos", tmp_path / "run", method="baseline")  # type: ignore[arg-type]
     assert report.jobs[0].finished
 

@@ -22,7 +22,6 @@ from dmt.data import buffers, ragged
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError, DivergenceError
-from dmt.methods import catalogue
 from dmt.models import build
 from dmt.pseudo import code_planes
 from dmt.pseudo.pixel_store import PixelStore
@@ -70,25 +69,6 @@ def whole(few_scenes: SegmentSet, tmp_path_factory: pytest.TempPathFactory) -> P
     out = tmp_path_factory.mktemp("runs") / "whole"
     fit(out, TINY_PIXELS)
     return out
-
-
-def test_every_method_runs_and_equal_stages_are_trained_once(tiny_pixels: dict[str, object], tmp_path: Path) -> None:
-    report = fit(tmp_path, tiny_pixels | {"fractions": "0.5"}, list(catalogue.METHODS))
-    assert all(job.finished for job in report.jobs)
-    # Baselines A, B; Oracle; Online ST, CL, CBST, DST on top of Baseline A; two first nets on shares, three pairs
-    assert len(list((tmp_path / "stages").iterdir())) == 2 + 1 + 4 + 2 + 3 * 2
-    alone = [job for job in report.jobs if job.method in ("baseline", "online", "cl", "cbst", "dst")]
-    assert len({job.stages[0].place for job in alone}) == 1
-    for job in report.jobs:
-        for stage in job.stages:
-            score = stage.score("test", "raw")
-            assert score is not None
-            assert 0 <= score <= 100
-            assert stage.copies == ["raw"]
-    text = str(report)
-    assert all(catalogue.METHODS[method].title in text for method in catalogue.METHODS)
-    assert "nan" not in text
-    assert not list(tmp_path.glob("stages/*/step-*/ema*"))  # ema=none
 
 
 def test_a_slow_copy_is_kept_where_it_is_asked_for(tiny_pixels: dict[str, object], tmp_path: Path) -> None:

@@ -330,12 +330,12 @@ def test_means_are_separate_unless_a_method_has_one_for_all(lesson: Lesson) -> N
     """Showing every unlabeled image twice then changes nothing: each term is a mean over its own samples."""
     given, plain = batch(lesson), draw(lesson)
     twice = torch.arange(SHAPE.unlabeled).repeat(2)
-    found = [
+    once, again = (
         lesson.objective.loss(stage(lesson).cast, *each).total
         for each in ((given, plain), (shuffled(given, twice), repeated(plain)))
-    ]
+    )
     separate = by_hand.CASES[type(lesson.objective).__name__][0].separate
-    assert torch.allclose(*found, rtol=1e-5) == separate
+    assert torch.allclose(once, again, rtol=1e-5) == separate
 
 
 def repeated(tree: Any) -> Any:
@@ -427,6 +427,26 @@ def test_every_method_runs_and_is_told_of(runs: Runs) -> None:
             score = stage.score("test", "raw")
             assert score is not None
             assert 0 <= score <= 100
+
+
+@pytest.mark.slow
+def test_equal_stages_are_trained_once(runs: Runs) -> None:
+    """A stage is what the plan says of it and of its parents; plans call different ones by one name."""
+    report = Report.read([runs.unbroken])
+    recipe = configuration.override(presets.get(PRESETS[runs.kind]).config, settings(runs.kind)).recipe
+    distinct = set()
+    for job in report.jobs:
+        made = catalogue.plan(job.method, recipe)
+
+        def ancestry(name: str, made: Plan = made) -> tuple[Any, ...]:
+            return made[name], *(ancestry(parent, made) for parent in made[name].parents)
+
+        distinct |= {ancestry(stage.name) for stage in made.stages}
+    assert len(list((runs.unbroken / "stages").iterdir())) == len(distinct)
+    assert {stage.place for job in report.jobs for stage in job.stages} == {
+        path.name for path in (runs.unbroken / "stages").iterdir()
+    }
+    assert len({job.stages[-1].place for job in report.jobs}) == len(runs.methods)
 
 
 @pytest.mark.slow

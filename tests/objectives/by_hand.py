@@ -108,8 +108,12 @@ class Case:
         """What nets and slow copies say."""
         nets, slow = [IMAGES, PEER][: self.objective.lines], [SLOW] if self.objective.slow else []
         names = (LABELED, *self.objective.views)
-        told = [[{name: each[name] for name in names} for each in side] for side in (nets, slow)]
-        return ([two_pixels(each) for each in told[0]], [two_pixels(each) for each in told[1]]) if self.pixels else told  # type: ignore[return-value]
+
+        def told(logits: Logits) -> Logits:
+            wanted = {name: logits[name] for name in names}
+            return two_pixels(wanted) if self.pixels else wanted
+
+        return [told(each) for each in nets], [told(each) for each in slow]
 
 
 @dataclass
@@ -125,8 +129,8 @@ def step(case: Case, *, draw: Any = None, **changes: Any) -> Step:
     """The loss of a case, some of its objective's options changed."""
     objective = dataclasses.replace(case.objective, **changes)  # type: ignore[type-var]
     nets, slow = case.given()
-    students = [Table(_rows(each, case.pixels), case.pixels) for each in nets]
-    teachers = [SlowTable(_rows(each, case.pixels), case.pixels) for each in slow]
+    students = [Table(rows(each), case.pixels) for each in nets]
+    teachers = [SlowTable(rows(each), case.pixels) for each in slow]
     batch = batch_of(case)
     cast = Cast(tuple(students), tuple(teachers))
     return Step(objective.loss(cast, batch, case.draw if draw is None else draw), students, list(teachers))
@@ -167,11 +171,11 @@ def slopes(case: Case, reach: float = 1e-5) -> list[np.ndarray]:
                     sides.append(case.formula(moved, nets, slow))
                 values[place] += reach
                 gradient[name][place] = (sides[0] - sides[1]) / (2 * reach)
-        found.append(_rows(gradient, case.pixels))
+        found.append(rows(gradient))
     return found
 
 
-def _rows(logits: Logits, pixels: bool) -> np.ndarray:
+def rows(logits: Logits) -> np.ndarray:
     """(rows, C) of all sites, view by view."""
     return np.concatenate([np.moveaxis(each, 1, -1).reshape(-1, each.shape[1]) for each in logits.values()])
 

@@ -1,8 +1,10 @@
-"""Online self-training: the net's own sure labels of the step, and the truth, over one normalizer."""
+"""The net teaches itself. Online self-training over one normalizer first, then the traps of the others."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.objectives import by_hand
 from torch import Tensor, nn
 
 from dmt.core.execution import Execution
@@ -133,3 +135,70 @@ def test_unlabeled_images_move_the_net(sites: tuple[int, ...], batch: Batch) -> 
 def test_costs_one_pass() -> None:
     assert Online().cost(BatchShape(2, 3, 6, 5)) == (5, 0)
     assert Online().views == ("train",)
+
+
+THRESHOLDED = [by_hand.CASES[name][0] for name in ("PseudoLabel", "UDA", "FixMatch")]
+
+
+def unlabeled(case: by_hand.Case, **options: float) -> float:
+    return float(by_hand.step(case, **options).loss.logged["unlabeled"])
+
+
+@pytest.mark.parametrize("case", THRESHOLDED, ids=str)
+def test_an_unsure_sample_teaches_nothing_and_still_counts(case: by_hand.Case) -> None:
+    """Of two samples one is sure: half of its loss. A mask (N, 1) times losses (N,) would teach both alike."""
+    found = by_hand.step(case)
+    assert float(found.loss.logged["kept"]) == 0.5
+    found.loss.total.backward()  # type: ignore[no-untyped-call]
+    (view,) = {"PseudoLabel": ["weak"], "UDA": ["strong"], "FixMatch": ["strong"]}[type(case.objective).__name__]
+    places = by_hand.batch_of(case).views[view][:, 0, 0, 0].long()
+    assert found.nets[0].rows.grad is not None
+    moved = found.nets[0].rows.grad[places].abs().sum(1)
+    assert float(moved[0]) > 0
+    assert float(moved[1]) == 0.0
+    weak = case.given()[0][0]["weak"]
+    probabilities = by_hand.p(case.given()[0][0][view])
+    if view == "strong" and "UDA" in str(case):
+        target = by_hand.p(weak / 0.5)[0]
+        first = (target * np.log(target / probabilities[0])).sum()
+    else:
+        first = -np.log(probabilities[0, 1])
+    assert unlabeled(case) == pytest.approx(first / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize(("case", "kept"), list(zip(THRESHOLDED, (0.0, 0.0, 0.5), strict=True)))
+def test_at_the_threshold_fixmatch_alone_learns(case: by_hand.Case, kept: float) -> None:
+    weak = torch.tensor(case.given()[0][0]["weak"], dtype=torch.float64).float()
+    exactly = float(weak.softmax(1).max())
+    assert float(by_hand.step(case, threshold=exactly).loss.logged["kept"]) == kept
+    assert float(by_hand.step(case, threshold=exactly - 1e-4).loss.logged["kept"]) == 0.5
+    assert float(by_hand.step(case, threshold=exactly + 1e-4).loss.logged["kept"]) == 0.0
+
+
+def test_uda_asks_how_sure_it_is_before_it_sharpens() -> None:
+    """The second sample has .45, and .64 once sharpened by .4: between them it teaches nothing, below both it does."""
+    case = by_hand.CASES["UDA"][0]
+    unsure = case.given()[0][0]["weak"][1:]
+    plain, sharpened = (float(by_hand.p(unsure / heat).max()) for heat in (1.0, 0.4))
+    assert plain < 0.5 < sharpened
+    assert float(by_hand.step(case, threshold=0.5, temperature=0.4).loss.logged["kept"]) == 0.5
+    assert float(by_hand.step(case, threshold=0.4, temperature=0.4).loss.logged["kept"]) == 1.0
+    target, found = by_hand.p(case.given()[0][0]["weak"] / 0.4), by_hand.p(case.given()[0][0]["strong"])
+    both = (target * np.log(target / found)).sum(1).mean()
+    assert unlabeled(case, threshold=0.4, temperature=0.4) == pytest.approx(both, rel=1e-5)
+
+
+def test_pi_model_divides_by_the_classes_and_learns_by_its_first_view() -> None:
+    (case,) = by_hand.CASES["PiModel"]
+    said = case.given()[0][0]
+    squares = (by_hand.p(said["weak"]) - by_hand.p(said["weak2"])) ** 2
+    assert unlabeled(case) == pytest.approx(squares.sum() / (2 * 3), rel=1e-5)
+
+
+def test_fixmatch_seg_is_half_of_both_terms_and_pastes_confidence_too() -> None:
+    (case,) = by_hand.CASES["FixMatchSeg"]
+    found = by_hand.step(case).loss
+    labeled = by_hand.supervised(case.given()[0][0][by_hand.LABELED])
+    assert float(found.total.detach()) == pytest.approx((labeled + unlabeled(case)) / 2, rel=1e-5)
+    # sure are both pixels of the first sample; the second is pasted over by an unsure one
+    assert float(found.logged["kept"]) == pytest.approx(1 / 4)

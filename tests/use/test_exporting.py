@@ -27,7 +27,7 @@ from dmt.results.report import Report
 from dmt.runs.progress import Silent
 from dmt.types import Normalization
 from dmt.use import exporting, onnx_files, scoring
-from dmt.use.exporting import Exported
+from dmt.use.exporting import Exported, ExportOptions
 from dmt.use.scoring import Shipped
 
 CPU = torch.device("cpu")
@@ -310,8 +310,8 @@ def test_nothing_is_overwritten_unless_forced(digits: Path, tmp_path: Path) -> N
         ({"to": "onx"}, "unknown format 'onx'; did you mean 'onnx'?"),
         ({"to": "onnx", "out": "net.pt"}, r"--out must end in \.onnx"),
         ({"to": "safetensors", "out": "net"}, r"--out must end in \.safetensors"),
-        ({"to": "onnx", "method": "dmt"}, "no such method and seed"),
-        ({"to": "onnx", "seed": 7}, "no such method and seed"),
+        ({"to": "onnx", "options": ExportOptions(method="dmt")}, "no such method and seed"),
+        ({"to": "onnx", "options": ExportOptions(seed=7)}, "no such method and seed"),
     ],
     ids=["format", "onnx ending", "safetensors ending", "method", "seed"],
 )

@@ -14,9 +14,12 @@ runs/a-audit/
 """
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from dmt import files, outputs, presets, run_files
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
@@ -59,16 +62,35 @@ class Audited:
     lines: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class AuditOptions:
+    """What is audited, and how thoroughly.
+
+    Attributes:
+        method, seed: of a run with several, these; by default those that validation prefers.
+        folds: the given labels are judged in so many parts, each by nets trained on the others.
+        count: images in each list of the gallery, and in the list of images to label next.
+        start: what fresh nets start from, line by line, if the run's did not start from random parameters.
+        data_folder: where the images are; by default as in fit.
+    """
+
+    method: str | None = None
+    seed: int | None = None
+    folds: int = 5
+    count: int = 100
+    start: Mapping[str, str] = field(default_factory=dict)
+    data_folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.folds < 2 or self.count < 1:
+            raise ConfigError("an audit needs --folds of 2 or more, and a --count of 1 or more")
+
+
 def audit(
     run: str | Path,
-    *,
     out: str | Path | None = None,
-    data_folder: str | Path | None = None,
-    method: str | None = None,
-    seed: int | None = None,
-    folds: int = 5,
-    count: int = 100,
-    start: Mapping[str, str] | None = None,
+    options: AuditOptions | None = None,
+    *,
     device: str = "auto",
     watcher: Watcher | None = None,
 ) -> Audited:
@@ -77,46 +99,72 @@ def audit(
     Args:
         run: a run folder; nothing in it is changed.
         out: folder for the findings; by default RUN-audit, with method and seed in its name where they are given.
-        data_folder: where the images are; by default as in fit.
-        method, seed: of a run with several, these; by default those that validation prefers.
-        folds: the given labels are judged in so many parts, each by nets trained on the others.
-        count: images in each list of the gallery, and in the list of images to label next.
-        start: what fresh nets start from, line by line, if the run's did not start from random parameters.
         device: "auto", "cpu", "cuda" or "cuda:N".
         watcher: hears of progress; bars or lines by default.
     """
-    if folds < 2 or count < 1:
-        raise ConfigError("an audit needs --folds of 2 or more, and a --count of 1 or more")
+    options = options or AuditOptions()
     path = Path(run)
-    job = chosen_job(path, method, seed)  # first: what was asked for becomes part of a name
-    named = path if path.name not in ("", "..") else path.resolve()
-    place = _default_place(named, method, seed) if out is None else Path(out)
+    job = chosen_job(path, options.method, options.seed)  # first: what was asked for becomes part of a name
+    place = _default_place(path, options) if out is None else Path(out)
     _require_ours(place)
     execution = environment.pick_execution(device)
     # before there is a watcher: reading shows progress of its own
-    case = Finished(path, None if data_folder is None else Path(data_folder), execution.device, _note)
-    task = case.task(job.seed)
+    finished = Finished(path, options.data_folder, execution.device, _note)
+    case = _Case(path, job, finished.task(job.seed), finished.config)
     with watcher or progress.default() as watching:
-        stop = Stop(None)
-        context = AuditContext(execution.for_net(case.config.net, task.pixels), stop, watching)
-        manifest = Folder(path).manifest()
-        place.mkdir(parents=True, exist_ok=True)
-        with Folder(place).locked(), stop.on_signals(), environment.threads(manifest["threads"]), execution.active():
-            about = {"run": str(path), "method": job.method, "seed": job.seed, "folds": folds, "count": count}
-            files.write_json(place / ABOUT, about | {"images": manifest["images"]})
-            recipe = CrossFit(case.config, _starts(path, case, start), job.seed, folds, place / "work")
-            findings, nets = _examine(Folder(path), job, task, recipe, context, count)
-            title = f"{named.name}: {job.method}, seed {job.seed}"
-            own = manifest["data"] in presets.OWN
-            images = Path(data_folder or manifest["folder"]) if own else None
-            audit_files.write(AuditOutput(place, nets, title, count, images, _reporting(context, "drawing")), findings)
+        context = AuditContext(execution.for_net(case.config.net, case.task.pixels), Stop(None), watching)
+        with _claimed(place, case.manifest, context):
+            findings = _findings(place, case, options, context)
     return Audited(place, findings, in_words(findings))
 
 
-def _examine(
-    folder: Folder, job: JobResult, task: Task, recipe: CrossFit, context: AuditContext, count: int
-) -> tuple[Findings, Ensemble]:
+@dataclass(frozen=True)
+class _Case:
+    """A job of a run, opened to be audited."""
+
+    path: Path  # of the run
+    job: JobResult
+    task: Task
+    config: Config
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        return Folder(self.path).manifest()
+
+    def images(self, data_folder: Path | None) -> Path | None:
+        """The folder of the images, if they have files of their own."""
+        return Path(data_folder or self.manifest["folder"]) if self.manifest["data"] in presets.OWN else None
+
+
+@contextmanager
+def _claimed(place: Path, manifest: Mapping[str, Any], context: AuditContext) -> Iterator[None]:
+    """Within, the folder is ours, signals stop the audit, and nets compute as those of the run did."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (
+        Folder(place).locked(),
+        context.stop.on_signals(),
+        environment.threads(manifest["threads"]),
+        context.execution.active(),
+    ):
+        yield
+
+
+def _findings(place: Path, case: _Case, options: AuditOptions, context: AuditContext) -> Findings:
+    """Look, and write down what was found."""
+    job, count = case.job, options.count
+    about = {"run": str(case.path), "method": job.method, "seed": job.seed, "folds": options.folds, "count": count}
+    files.write_json(place / ABOUT, about | {"images": case.manifest["images"]})
+    recipe = CrossFit(case.config, _starts(case, options.start), job.seed, options.folds, place / "work")
+    findings, nets = _examine(case, recipe, context, count)
+    title = f"{_named(case.path).name}: {job.method}, seed {job.seed}"
+    images, drawing = case.images(options.data_folder), _reporting(context, "drawing")
+    audit_files.write(AuditOutput(place, nets, title, count, images, drawing), findings)
+    return findings
+
+
+def _examine(case: _Case, recipe: CrossFit, context: AuditContext, count: int) -> tuple[Findings, Ensemble]:
     """The three lists, and the run's nets that made two of them."""
+    folder, job, task = Folder(case.path), case.job, case.task
     labels = _labels(task, recipe, context)
     nets = ensemble(folder, job, task, recipe.config, context.execution)
     checks = pseudo_labels.checks(nets, folder, job) if len(task.unlabeled) else []
@@ -177,10 +225,10 @@ def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
     return max([job for job in jobs if job.stages[-1].labels is not None] or jobs, key=liked)
 
 
-def _starts(path: Path, case: Finished, given: Mapping[str, str] | None) -> Starts:
+def _starts(case: _Case, given: Mapping[str, str]) -> Starts:
     """What the run's nets started from."""
-    recorded = Folder(path).starts()
-    found = starting.find(given or {}, case.config, "random", recorded)
+    recorded = Folder(case.path).starts()
+    found = starting.find(given, case.config, "random", recorded)
     for line, known in (recorded or {}).items():
         if found.digests[line] != known["digest"]:
             raise ConfigError(
@@ -189,10 +237,17 @@ def _starts(path: Path, case: Finished, given: Mapping[str, str] | None) -> Star
     return found
 
 
-def _default_place(run: Path, method: str | None, seed: int | None) -> Path:
+def _named(run: Path) -> Path:
+    """The same folder, by its name."""
+    return run if run.name not in ("", "..") else run.resolve()
+
+
+def _default_place(run: Path, options: AuditOptions) -> Path:
     """Beside the run. Findings on another method or seed go elsewhere, not over the first ones."""
-    asked = ([] if method is None else [method]) + ([] if seed is None else [f"seed-{seed}"])
-    return run.with_name("-".join([run.name, "audit", *asked]))
+    asked = [] if options.method is None else [options.method]
+    asked += [] if options.seed is None else [f"seed-{options.seed}"]
+    named = _named(run)
+    return named.with_name("-".join([named.name, "audit", *asked]))
 
 
 def _require_ours(place: Path) -> None:

@@ -50,17 +50,8 @@ def audit(
     from dmt.auditing import auditor
     from dmt.runs import starting
 
-    done = auditor.audit(
-        run_,
-        out=out_,
-        data_folder=data_folder,
-        method=method,
-        seed=seed,
-        folds=folds,
-        count=count,
-        start=starting.parse(start or []),
-        device=device,
-    )
+    options = auditor.AuditOptions(method, seed, folds, count, starting.parse(start or []), data_folder)
+    done = auditor.audit(run_, out_, options, device=device)
     for line in done.lines:
         out.print(line, markup=False)
     out.print(f"look at {shlex.quote(str(done.folder / 'index.html'))}; lists and Label Studio files are beside it",

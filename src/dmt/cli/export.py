@@ -39,7 +39,6 @@ def export(
     """
     from dmt.use import exporting
 
-    exported = exporting.export(
-        run_, to, out=out_, method=method, seed=seed, check=check or [], data_folder=data_folder, force=force
-    )
+    options = exporting.ExportOptions(method, seed, check or [], data_folder)
+    exported = exporting.export(run_, to, out=out_, options=options, force=force)
     out.print(exported.summary, markup=False)

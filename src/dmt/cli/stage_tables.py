@@ -12,7 +12,7 @@ from dmt import presets
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.folders import photos
-from dmt.fitting import run
+from dmt.fitting import folder_policy
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
@@ -26,7 +26,7 @@ def lines(
     data: str, method: str, settings: Mapping[str, Any], execution: Execution, time: bool
 ) -> Iterator[Table | str]:
     """A table, and lines about all of it; each as soon as it is known."""
-    own = run.own_folder(data)
+    own = folder_policy.own_folder(data)
     if own is not None:
         preset = choosing.choose(own, execution.device, Asked.of(settings, {})).preset
         yield from _of_folder(own, method, configuration.override(preset.config, settings), execution, time)

@@ -27,30 +27,21 @@ def roll(count: int, rng: np.random.Generator) -> np.ndarray:
     return (np.arange(count) + by) % count
 
 
-def draw_box(
-    count: int,
-    size: tuple[int, int],
-    area: tuple[float, float],
-    rng: np.random.Generator,
-    device: torch.device,
-    *,
-    boxes: int = 1,
-    share: float = 1.0,
-) -> Paste:
-    """Boxes of random place and aspect, wholly inside the image.
+class Boxes(NamedTuple):
+    """What boxes are like."""
 
-    Args:
-        count: samples.
-        size: (H, W).
-        area: the range from which the share of the image that a box covers is drawn.
-        boxes: boxes in each image; they may overlap.
-        share: probability that an image gets any.
-    """  # fmt: skip
-    shape = (count, boxes)
-    portion = rng.uniform(*area, shape)
+    area: tuple[float, float]  # the range from which the share of the image that a box covers is drawn
+    each: int = 1  # boxes in an image; they may overlap
+    share: float = 1.0  # probability that an image gets any
+
+
+def draw_box(count: int, size: tuple[int, int], boxes: Boxes, rng: np.random.Generator, device: torch.device) -> Paste:
+    """Boxes of random place and aspect, wholly inside ``count`` images of ``size`` (H, W)."""
+    shape = (count, boxes.each)
+    portion = rng.uniform(*boxes.area, shape)
     # a box of that area has a height between `portion` and 1 of the image's, evenly in its logarithm
     tall = np.exp(rng.uniform(np.log(portion), 0.0))
-    used = rng.random((count, 1)) < share
+    used = rng.random((count, 1)) < boxes.share
     rows = _covered(tall, rng.random(shape), size[0]) & used[..., None]
     columns = _covered(portion / tall, rng.random(shape), size[1])
     tables = (trees.send(rows, device), trees.send(columns, device))

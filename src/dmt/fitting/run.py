@@ -1,31 +1,24 @@
 """A run: methods × seeds, as stages trained once each, in one folder that can be stopped, moved and gone on with."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import presets, run_files
-from dmt.config import Config
-from dmt.core.execution import Execution
-from dmt.data.folders import photos
-from dmt.errors import ConfigError, RunError
+from dmt import presets
+from dmt.errors import ConfigError
+from dmt.fitting import folder_policy, request
+from dmt.fitting.request import Prepared, Request
 from dmt.fitting.runner import Conditions, Runner
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
-from dmt.own import choosing, planning, precheck
-from dmt.own.choosing import Asked
-from dmt.presets import Preset
-from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs import environment, progress, starting
 from dmt.runs.folder import Folder
+from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
-
-OWN = ("photos", "photo-masks")
-"""Presets that stand for a folder of a user's images; as an argument these are names of folders."""
 
 
 def fit(
@@ -78,140 +71,102 @@ def fit(
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
     ending = stop or Stop(budget)  # from here on time counts
+    asked = Request(
+        data,
+        Path(out),
+        request.names(method),
+        request.several(seed),
+        configuration.dotted(settings or {}),
+        request.by_line(start),
+        baseline=baseline,
+        keep=keep,
+        budget=budget,
+        anyway=anyway,
+    )
     execution = environment.pick_execution(device, fast)
-    folder = Folder(Path(out))
-    folder.require_ours()
-    own = own_folder(data)
-    changed = configuration.dotted(settings or {})
-    given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
-    asked = Asked.of(changed, given)
-    preset, notes = (presets.get(str(data)), ()) if own is None else _chosen(own, folder, execution, asked)
-    warnings = () if own is None else _checked(own, folder, watcher, anyway)
-    if own is not None and budget is not None and _is_run(folder):  # it was fitted to a budget when it was new
-        changed = {key: value for key, value in changed.items() if key not in planning.SHORTENED}
-    config = configuration.override(preset.config, changed)
-    if notes and changed:
-        notes = (*notes, "you set instead: " + ", ".join(f"{key}={value}" for key, value in changed.items()))
-    methods = _methods(method, baseline, own, config)
-    seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
-    _require_sense(config, methods, own)
-    if own is not None and budget is not None and methods and not _is_run(folder):
-        config, fitted = _fitted(config, own, execution, ending, methods)
-        notes = (*notes, *fitted)
-    if keep not in (None, "best", "last"):
-        raise ConfigError(f"keep takes best or last, not '{keep}'")
-    if not checkpoint_every >= 0:
-        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {checkpoint_every}")
-    if not methods or not seeds:
-        raise ConfigError("nothing to train: give at least one method and one seed")
-    starts = starting.find(given, config, preset.start, folder.starts())
     with watcher or progress.default() as watching:
-        for line in (*notes, *(f"warning: {each}" for each in warnings)):
-            watching.note(line)
-        conditions = Conditions(own or Path(data_folder), execution, checkpoint_every, ending, watching, donors)
-        runner = Runner(config, folder, starts, conditions)
-        runner.open(seeds)  # data and nets are tried before the folder is bound to a configuration
-        if keep == "best" and not runner.validated:
-            raise ConfigError("--keep best needs validation images; put some into val/, or set validation above 0")
-        head: dict[str, Any] = {
-            "data": preset.name,
-            "folder": None if own is None else str(own.resolve()),
-            "config": configuration.flat(config),
-            "images": runner.fingerprint,
-            "starts": starts.known,
-            "threads": environment.fitting_threads(runner.threads_for),
-        }
-        if own is not None:
-            head["warnings"] = warnings
-        with (
-            conditions.stop.on_signals(),
-            folder.claimed(head) as manifest,
-            environment.threads(manifest["threads"]),
-            execution.active(),
-        ):
-            folder.log_session(environment.describe(execution.device))
-            runner.run(methods, seeds, keep)
+        train(asked, Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, donors))
     return Report.read([out])
 
 
-def _methods(method: str | Sequence[str] | None, baseline: bool, own: Path | None, config: Config) -> list[str]:
-    """What to train: the methods asked for, and a Baseline that they are compared with."""
-    beside, usual = catalogue.baseline().name, catalogue.default().name
-    if method is None and own is not None:
-        method = beside if not config.data.sizes.unlabeled else [beside, usual] if baseline else usual
-    method = usual if method is None else method
-    methods = [method] if isinstance(method, str) else list(dict.fromkeys(method))
-    return catalogue.with_baseline(methods) if baseline else methods
+def train(asked: Request, conditions: Conditions) -> None:
+    """Train what was asked for, or what its folder still lacks."""
+    folder = Folder(asked.out)
+    folder.require_ours()
+    prepared = _prepare(asked, folder, conditions)
+    _require_sense(asked, prepared, conditions)
+    starts = starting.find(asked.starts, prepared.config, prepared.preset.start, folder.starts())
+    for line in prepared.lines:
+        conditions.watcher.note(line)
+    conditions = replace(conditions, data_folder=prepared.images or conditions.data_folder)
+    runner = Runner(prepared.config, folder, starts, conditions)
+    runner.open(asked.seeds)  # data and nets are tried before the folder is bound to a configuration
+    if asked.keep == "best" and not runner.validated:
+        raise ConfigError("--keep best needs validation images; put some into val/, or set validation above 0")
+    with _claimed(folder, _head(prepared, starts, runner), conditions):
+        runner.run(prepared.methods, asked.seeds, asked.keep)
 
 
-def _is_run(folder: Folder) -> bool:
-    return (folder.path / run_files.MANIFEST).is_file()
+def _prepare(asked: Request, folder: Folder, conditions: Conditions) -> Prepared:
+    """What to train and with which options: a data set brings them, for a user's folder they are chosen."""
+    images = folder_policy.own_folder(asked.data)
+    if images is not None:
+        return folder_policy.prepare(images, asked, folder, conditions)
+    preset = presets.get(str(asked.data))
+    config = configuration.override(preset.config, asked.settings)
+    return Prepared(preset, config, asked.methods_or(catalogue.default().name))
 
 
-def _checked(own: Path, folder: Folder, watcher: progress.Watcher | None, anyway: bool) -> tuple[str, ...]:
-    """The doctor's errors, looked for once in the life of a run: a new one with any is refused unless ``anyway``.
-
-    A run from before there was this check goes on, and from then on says what is wrong.
-    """
-    if _is_run(folder) and (known := folder.warnings()) is not None:
-        return known
-    found = precheck.errors(own, watcher)
-    if not (anyway or _is_run(folder)):
-        precheck.require_none(own, found)
-    return found
-
-
-def _fitted(
-    config: Config, own: Path, execution: Execution, ending: Stop, methods: Sequence[str]
-) -> tuple[Config, tuple[str, ...]]:
-    """A schedule for these methods and for what a rehearsal leaves of the time."""
-    contents = photos.open_folder(own)
-    rates = planning.rehearse(config, contents, execution, methods)
-    return planning.within(config, contents, rates, ending.left, methods)
+def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:
+    """What a run is bound to."""
+    head: dict[str, Any] = {
+        "data": prepared.preset.name,
+        "folder": None if prepared.images is None else str(prepared.images.resolve()),
+        "config": configuration.flat(prepared.config),
+        "images": runner.fingerprint,
+        "starts": starts.known,
+        "threads": environment.fitting_threads(runner.threads_for),
+    }
+    return head if prepared.images is None else head | {"warnings": prepared.warnings}
 
 
-def own_folder(data: str | Path) -> Path | None:
-    """The folder of images that ``data`` names; None if it names a preset."""
-    own = isinstance(data, Path) or data in OWN
-    if not own and data in presets.PRESETS:
-        return None
-    path = Path(data)
-    if path.is_dir():
-        return path
-    if path.is_file():
-        raise ConfigError(f"{path} is a file; give the folder that holds the images")
-    if own or "/" in str(data) or "." in str(data):
-        raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
-    return None
+@contextmanager
+def _claimed(folder: Folder, head: dict[str, Any], conditions: Conditions) -> Iterator[None]:
+    """Within, the folder is ours, signals stop the run cleanly, and it computes as it did when it was new."""
+    with (
+        conditions.stop.on_signals(),
+        folder.claimed(head) as manifest,
+        environment.threads(manifest["threads"]),
+        conditions.execution.active(),
+    ):
+        folder.log_session(environment.describe(conditions.execution.device))
+        yield
 
 
-def _chosen(own: Path, folder: Folder, execution: Execution, asked: Asked) -> tuple[Preset, tuple[str, ...]]:
-    """What was chosen for a user's folder: now, or when the run to resume was made."""
-    if not _is_run(folder):
-        setup = choosing.choose(own, execution.device, asked)
-        return setup.preset, (*setup.contents.notes, *setup.lines)
-    known = presets.get(folder.manifest()["data"])
-    if known.name not in presets.OWN:
-        raise RunError(f"{folder.path} was made for '{known.name}', not for your images; give another --out")
-    return replace(known, config=reading.configuration_of(folder)), ()
-
-
-def _require_sense(config: Config, methods: Sequence[str], own: Path | None) -> None:
+def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -> None:
     """Refuse what cannot mean anything, before anything is written."""
+    config = prepared.config
     if config.data.sizes.pixels and not config.recipe.per_class:
         raise ConfigError("pixels are ranked within each class; leave per_class=true")
-    for method in map(catalogue.get, methods):
-        _require_fitting(method, config, own)
+    for method in map(catalogue.get, prepared.methods):
+        _require_fitting(method, prepared)
         method.plan(config.recipe)  # it may have options that mean nothing
+    if asked.keep not in (None, "best", "last"):
+        raise ConfigError(f"keep takes best or last, not '{asked.keep}'")
+    if not conditions.checkpoint_every >= 0:
+        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {conditions.checkpoint_every}")
+    if not prepared.methods or not asked.seeds:
+        raise ConfigError("nothing to train: give at least one method and one seed")
 
 
-def _require_fitting(method: Method, config: Config, own: Path | None) -> None:
+def _require_fitting(method: Method, prepared: Prepared) -> None:
     """Refuse a method that these data cannot be given to."""
-    what: Labeled = "pixels" if config.data.sizes.pixels else "images"
+    sizes = prepared.config.data.sizes
+    what: Labeled = "pixels" if sizes.pixels else "images"
     if what not in method.serves:
         raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
-    if own is not None and method.ceiling:
+    if prepared.images is not None and method.ceiling:
         raise ConfigError(f"the {method.title} needs the labels of all images, which are unknown here; leave it out")
-    if not config.data.sizes.unlabeled and method.semi_supervised:
+    if not sizes.unlabeled and method.semi_supervised:
         alone = catalogue.baseline().name
         raise ConfigError(f"there are no unlabeled images to learn from; add some, or use --method {alone}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dmt.core import losses, pasting, ramps, trees
-from dmt.core.pasting import Paste
+from dmt.core.pasting import Boxes, Paste
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
 from dmt.types import IGNORE, TRAIN, Batch, BatchShape
 
@@ -208,7 +208,7 @@ class FixMatchSeg(Objective):
 
     def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
         rng, size = progress.stream("paste"), (shape.height, shape.width)
-        return Pasted(pasting.draw_box(shape.unlabeled, size, self.area, rng, device, share=self.share))
+        return Pasted(pasting.draw_box(shape.unlabeled, size, Boxes(self.area, share=self.share), rng, device))
 
     def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
         paste = draw.paste

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dmt.core import losses, pasting
+from dmt.core.pasting import Boxes
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
 from dmt.objectives.itself import WEAK, Pasted, supervised, sure
 from dmt.types import Batch, BatchShape
@@ -69,7 +70,7 @@ class CrossPseudoPasted(Objective):
     def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
         low, high = (each / self.boxes for each in self.area)
         rng, size = progress.stream("paste"), (shape.height, shape.width)
-        return Pasted(pasting.draw_box(shape.unlabeled, size, (low, high), rng, device, boxes=self.boxes))
+        return Pasted(pasting.draw_box(shape.unlabeled, size, Boxes((low, high), self.boxes), rng, device))
 
     def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
         paste, clean = draw.paste, batch.views[WEAK]

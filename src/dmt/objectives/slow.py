@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dmt.core import losses, pasting, ramps, trees
+from dmt.core.pasting import Boxes
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
 from dmt.objectives.itself import WEAK, WEAK2, Pasted, supervised, sure
 from dmt.types import Batch, BatchShape
@@ -105,7 +106,7 @@ class CutMixSeg(Objective):
 
     def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
         rng, size = progress.stream("paste"), (shape.height, shape.width)
-        return Pasted(pasting.draw_box(shape.unlabeled, size, (self.area, self.area), rng, device))
+        return Pasted(pasting.draw_box(shape.unlabeled, size, Boxes((self.area, self.area)), rng, device))
 
     def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
         paste, images = draw.paste, batch.views[WEAK]

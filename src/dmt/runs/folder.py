@@ -73,6 +73,11 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @property
+    def begun(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / MANIFEST).is_file()
+
     def stage(self, place: str) -> Path:
         return self.path / run_files.STAGES / place
 
@@ -169,7 +174,7 @@ class Folder:
 
     def starts(self) -> dict[str, dict[str, str]] | None:
         """What the nets of a run that is there started from."""
-        if not (self.path / MANIFEST).is_file():
+        if not self.begun:
             return None
         known: dict[str, dict[str, str]] = self.manifest().get("starts", starting.RANDOM)
         return known

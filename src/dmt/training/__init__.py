@@ -1,1 +1,1 @@
-"""The only room with an optimizer, and the only one that writes into a run."""
+"""One stage from its first step to its last: the only package with an optimizer; writes into a stage's folder."""

@@ -19,7 +19,7 @@ from dmt import config as configuration
 from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.errors import RunError
-from dmt.fitting import run
+from dmt.fitting import folder_policy
 from dmt.methods import catalogue
 from dmt.runs.folder import Folder, plain, require_same_options
 from dmt.tuning.search_space import Values
@@ -43,7 +43,7 @@ class Frame:
 
     def head(self, config: Config) -> dict[str, Any]:
         """What a tuning is bound to: trials of anything else cannot be compared."""
-        own = run.own_folder(self.data)
+        own = folder_policy.own_folder(self.data)
         data = str(self.data) if own is None else str(own.resolve())
         options = plain(configuration.flat(config))
         return {"data": data, "method": self.method, "start": self.start, "config": options}

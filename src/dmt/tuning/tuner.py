@@ -4,7 +4,6 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,12 @@ from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
-from dmt.fitting import run
+from dmt.fitting import folder_policy, request, run
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked
 from dmt.results.report import JobResult, Report
-from dmt.runs import environment, progress, starting
+from dmt.runs import environment, progress
 from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop, Stopped
 from dmt.training import evidence_files
@@ -66,14 +65,13 @@ def tune(
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
-    seeds = [int(seed)] if isinstance(seed, Integral) else [int(each) for each in dict.fromkeys(seed)]  # type: ignore[arg-type]
-    given = starting.parse([start]) if isinstance(start, str) else dict(start or {})
+    seeds, given = request.several(seed), request.by_line(start)
     config, notes = _default(data, settings or {}, given, device)
     space = search_space.default(config) if not grid else search_space.parse(grid)
     _require_sense(space, config, (method, search, trials))
     if not seeds:
         raise ConfigError("nothing to train: give at least one seed")
-    frame = Frame(data, Path(out), method, tuple(seeds), dict(settings or {}), given, str(data_folder), device, anyway)
+    frame = Frame(data, Path(out), method, seeds, dict(settings or {}), given, str(data_folder), device, anyway)
     _require_sound(frame, watcher)
     with watcher or progress.default() as watching, frame.claimed(config):
         for line in notes:
@@ -87,7 +85,7 @@ def _default(
     data: str | Path, settings: Mapping[str, Any], starts: Mapping[str, str], device: str
 ) -> tuple[Config, tuple[str, ...]]:
     """The configuration that is tuned, with lines about how it was chosen; it must have validation images."""
-    own = run.own_folder(data)
+    own = folder_policy.own_folder(data)
     notes: tuple[str, ...] = ()
     if own is None:
         config = configuration.override(presets.get(str(data)).config, settings)
@@ -105,7 +103,7 @@ def _default(
 
 def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
     """Refuse images with errors before a new tuning is bound to them; trials that are trained anyway say so."""
-    own = run.own_folder(frame.data)
+    own = folder_policy.own_folder(frame.data)
     if own is not None and not frame.anyway and not (frame.out / INDEX).is_file():
         precheck.require_none(own, precheck.errors(own, watcher))
 

@@ -44,15 +44,28 @@ class Exported:
     summary: str
 
 
+@dataclass(frozen=True)
+class ExportOptions:
+    """Which net of a run is written, and what it is compared on.
+
+    Attributes:
+        method, seed: of a run with several, these; by default those that validation prefers.
+        check: images and folders of images to compare ONNX and PyTorch on; else those that `pictures` finds.
+        data_folder: where the images of the run lie, to compare on some of them.
+    """
+
+    method: str | None = None
+    seed: int | None = None
+    check: Sequence[Path] = ()
+    data_folder: Path | None = None
+
+
 def export(
     run: str | Path,
     to: str,
     *,
     out: str | Path | None = None,
-    method: str | None = None,
-    seed: int | None = None,
-    check: Sequence[Path] = (),
-    data_folder: Path | None = None,
+    options: ExportOptions | None = None,
     force: bool = False,
 ) -> Exported:
     """Write the net that validation prefers, of one method and seed if given, unless the copy differs from it.
@@ -60,21 +73,20 @@ def export(
     Args:
         to: "onnx" or "safetensors".
         out: the file; ``RUN/export/<run name>.<format>`` by default.
-        check: images and folders of images to compare ONNX and PyTorch on; else those that `pictures` finds.
-        data_folder: where the images of the run lie, to compare on some of them.
         force: replace files that are there.
     """
-    run = Path(run)
+    run, options = Path(run), options or ExportOptions()
     if to not in FORMATS:
         raise unknown("format", to, FORMATS)
     if to == "onnx":
         _require_packages()
-    shipped = scoring.shipped_net(run, method, seed, torch.device("cpu"))
+    shipped = scoring.shipped_net(run, options.method, options.seed, torch.device("cpu"))
     path = _place(run, to, out, force)
     about = describe(shipped) | {"run": run.resolve().name}
     if to == "onnx":
-        return _write_onnx(shipped, about, path, pictures(run, shipped.spec, check, data_folder))
-    return _write_safetensors(shipped, about | _origin(run, method, seed), path)
+        images = pictures(run, shipped.spec, options.check, options.data_folder)
+        return _write_onnx(shipped, about, path, images)
+    return _write_safetensors(shipped, about | _origin(run, options.method, options.seed), path)
 
 
 def load(path: str | Path) -> Shipped:

@@ -6,6 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from dmt.core import codes, trees
 from dmt.core.execution import Execution
 from dmt.data import ragged
+from dmt.data.pixels import color_views
 from dmt.data.pixels.pixel_batches import PixelBatches, Unlabeled
 from dmt.data.pixels.windows import Window
 from dmt.data.ragged import Ragged
@@ -177,6 +178,78 @@ def test_planes_of_another_size_are_refused() -> None:
     mixed = LabeledSet(data.ids, data.images, data.labels[torch.tensor([1, 0, 2, 3, 4])])
     with pytest.raises(DataError, match="size"):
         PixelBatches(mixed, BatchPlan(2), WINDOW, PLAIN)
+
+
+STRONG = ("weak", "strong", "strong2")
+
+
+def strong(resident: bool, stored: bool = False) -> PixelBatches:
+    return PixelBatches(labeled_set(), BatchPlan(2, 3, STRONG, seed=7), WINDOW, PLAIN, unlabeled(stored), resident)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_strong_views_have_other_colors_and_the_same_geometry(resident: bool) -> None:
+    source = strong(resident)
+    drawn = source.draw(1)
+    batch = source.make(drawn)
+    assert tuple(batch.views) == STRONG
+    assert len(drawn.colors) == 2
+    for name, colors in zip(STRONG[1:], drawn.colors, strict=True):
+        assert torch.equal(batch.views[name], color_views.apply(batch.views["weak"], colors))
+    assert not torch.equal(batch.views["strong"], batch.views["strong2"])
+    assert not torch.equal(batch.views["strong"], batch.views["weak"])
+
+
+def test_both_residencies_make_the_same_strong_views() -> None:
+    on_device, on_host = strong(resident=True), strong(resident=False)
+    for step in range(4):
+        one, other = made(on_device, step), made(on_host, step)
+        assert same(one, other)
+        assert one.positions is not None
+        assert other.positions is not None
+        assert torch.equal(one.positions, other.positions)
+        assert one.valid is not None
+        assert other.valid is not None
+        assert torch.equal(one.valid, other.valid)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_padding_and_only_padding_is_not_valid(resident: bool) -> None:
+    source, padded = strong(resident), 0
+    for step in range(6):
+        batch = made(source, step)
+        assert batch.valid is not None
+        assert batch.positions is not None
+        assert batch.valid.dtype == torch.bool
+        gray = (batch.views["weak"][:, 0] * 255).round().long()  # 10·(i + 1), 0 in padding
+        assert torch.equal(batch.valid, gray > 0)
+        assert torch.equal(gray.amax((1, 2)), 10 * (batch.positions + 1))
+        padded += int((~batch.valid).sum())
+    assert padded
+
+
+def test_stored_labels_say_themselves_what_is_padding() -> None:
+    batch = made(strong(resident=True, stored=True), 0)
+    assert batch.valid is None
+    assert batch.pseudo is not None
+    assert (batch.pseudo.labels[batch.views["weak"][:, 0] == 0] == IGNORE).all()
+
+
+def test_colors_change_nothing_else() -> None:
+    """The windows are those of a stage without strong views."""
+    plain = PixelBatches(labeled_set(), BatchPlan(2, 3, ("weak",), seed=7), WINDOW, PLAIN, unlabeled(stored=False))
+    for step in range(3):
+        one, other = made(plain, step), made(strong(resident=True), step)
+        assert torch.equal(one.views["weak"], other.views["weak"])
+        assert torch.equal(one.images, other.images)
+
+
+def test_making_strong_views_reads_nothing_back() -> None:
+    source = strong(resident=True)
+    drawn = source.draw(0)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        batch = source.make(drawn)
+    assert batch.views["strong"].shape == (3, 3, 24, 32)
 
 
 def test_labels_need_their_confidence() -> None:
