@@ -357,7 +357,7 @@ IN_TABLES = [
     Case("missing column", rewritten(lambda text: text.replace("label", "other", 1)), 2,
          ("needs a first line with the columns file and label", "file, other")),
     Case("empty table", write("labels.csv"), 2, ("columns file and label; it has none",)),
-    Case("files that are not there", table("gone.jpg,disk"), 2, ("names 1 files that are not there", "'gone.jpg'")),
+    Case("files that are not there", table("gone.jpg,disk"), 2, ("names 1 files that do not exist", "'gone.jpg'")),
     Case("two labels in the table", table(f"{FIRST},square"), 2, ("gives two labels to '0000.jpg'", "line 17")),
     Case("repeated row", table(f"{FIRST},disk"), 0, ("1 rows of labels.csv repeat earlier ones",)),
     Case("path leaves the folder", table("../0000.jpg,disk"), 2, ("'../0000.jpg' leaves the folder", "line 17")),
