@@ -1,4 +1,4 @@
-"""A run: methods × seeds, as stages trained once each, in one folder that can be stopped, moved and gone on with."""
+"""A run: methods × seeds, as stages trained once each, in one folder that can be stopped, moved and resumed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

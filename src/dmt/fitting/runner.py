@@ -38,7 +38,7 @@ from dmt.training.trainer import Trainer, Training
 
 @dataclass(frozen=True)
 class Conditions:
-    """Where and how a run works. None of this enters an identity: a run may move and go on.
+    """Where and how a run works. None of this enters an identity: a run may move and be resumed elsewhere.
 
     A GPU rounds differently and draws other augmentations than a CPU; each is as valid as the other.
     """
@@ -77,7 +77,7 @@ class Runner:
         trial.compiles(self._conditions.execution)
         for name in dict.fromkeys((self._config.net, self._config.net_of("B"))):
             trial.fits(task, name)
-        if self.folder.starts() is None:  # a run that goes on may need none of them any more
+        if self.folder.starts() is None:  # a resumed run may need none of them any more
             for line, start in self._starts.files.items():
                 trial.fills(task, self._config.net_of(line), start)
         if starting.alike(self._starts, self._config):
@@ -194,7 +194,7 @@ class Runner:
         if state is not None and not state["done"] and state["device"] != device:
             began = state["device"]
             self._conditions.watcher.note(
-                f"note: {title} began on {began}, goes on on {device}: not repeatable bit for bit"
+                f"note: {title} began on {began}, resumes on {device}: not repeatable bit for bit"
             )
 
     def _lesson(

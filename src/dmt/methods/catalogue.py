@@ -98,7 +98,7 @@ METHODS: dict[str, Method] = {
         Method(
             "online",
             "Online ST",
-            "a Baseline goes on, learning from its own labels of each step where it is sure",
+            "a Baseline continues, learning from its own labels of each step where it is sure",
             "online",
             shapes.online,
             reference=PAPER,

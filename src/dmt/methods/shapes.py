@@ -30,7 +30,7 @@ def online(recipe: Recipe, own: OnlineOptions) -> Plan:
 
 
 def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = False) -> Plan:
-    """Algorithm 1: each net labels for the next, which starts afresh or goes on from it."""
+    """Algorithm 1: each net labels for the next, which starts afresh or continues from it."""
     recipe = replace(recipe, per_class=True) if per_class else recipe
     stages = [_supervised("A", recipe)]
     for number, fraction in enumerate(recipe.fractions, start=1):

@@ -40,7 +40,7 @@ def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
         # nets restarted from one start barely disagree: two lines on different labels do
         return replace(recipe, shape="pair", share=0.8 if labels >= 10 else None, rate=0.01, rate_round=0.01)
     if not large:
-        # a chain trains every round from scratch, for which a CPU has no time; a pair goes on
+        # a chain trains every round from scratch, for which a CPU has no time; a pair continues
         return replace(recipe, shape="pair", gamma=2.0)
     return recipe
 

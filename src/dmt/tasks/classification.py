@@ -86,7 +86,7 @@ def net_spec(options: DataOptions, net: str) -> NetSpec:
 
 
 def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
-    """What a net must fit to work on own images."""
+    """What a net must fit to work on a folder of images."""
     return NetSpec(net, len(options.classes), (3, options.size, options.size), IMAGENET)
 
 

@@ -123,7 +123,7 @@ def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segment
 
 
 def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
-    """What a net must fit to work on own images."""
+    """What a net must fit to work on a folder of images."""
     return _spec(net, len(options.classes), options.window, IMAGENET)
 
 

@@ -11,7 +11,7 @@ from dmt import files
 
 
 class Journal:
-    """An append-only file. A line that a crash cut short is dropped when the stage goes on."""
+    """An append-only file. A line that a crash cut short is dropped when the stage resumes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -34,7 +34,7 @@ class Ledger:
         return means
 
     def state(self) -> dict[str, Any]:
-        """Exact enough to go on from: JSON keeps every bit of a float."""
+        """Exact enough to resume from: JSON keeps every bit of a float."""
         return {"count": self.count, "sums": self.sums()}
 
     def restore(self, state: Mapping[str, Any]) -> None:

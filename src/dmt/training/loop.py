@@ -57,7 +57,7 @@ class Stopwatch:
 
 
 def fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace) -> bool:
-    """Train until the last step. Returns False if stopped before; calling again goes on, to the same end."""
+    """Train until the last step. Returns False if stopped before; calling again resumes, to the same end."""
     with torch.random.fork_rng(devices=[trainer.device] if trainer.execution.on_cuda else []):
         return _fit(trainer, checkpoint, journal, pace)
 

@@ -84,7 +84,7 @@ class Tuning:
 
     @property
     def best(self) -> Trial:
-        """The highest score, by luck or by merit."""
+        """The highest score, by chance or by merit."""
         return self.judged[self.verdict.best]
 
     @property

@@ -16,7 +16,7 @@ from dmt.errors import ConfigError
 
 
 class WindowDraws(NamedTuple):
-    """The luck of each sample; every field is (N,)."""
+    """What becomes of each sample; every field is (N,)."""
 
     scale: Tensor  # float32, size of the resized image relative to the image
     y: Tensor  # float32 in [0, 1), where the window lies in the room that it has
@@ -87,10 +87,10 @@ def place(window: Window, draws: WindowDraws, heights: Tensor, widths: Tensor) -
     )
 
 
-def _axis(size: int, lengths: Tensor, scale: Tensor, luck: Tensor, mirrored: Tensor) -> Axis:
-    # doubles keep the products exact: luck below 1 can never round up to a place that does not exist
+def _axis(size: int, lengths: Tensor, scale: Tensor, place: Tensor, mirrored: Tensor) -> Axis:
+    # doubles keep the products exact: a place below 1 can never round up to a place that does not exist
     resized = (scale.double() * lengths).long().clamp(min=1)  # (N,)
-    offset = (luck.double() * ((resized - size).clamp(min=0) + 1)).long()
+    offset = (place.double() * ((resized - size).clamp(min=0) + 1)).long()
     cells = torch.arange(size, device=lengths.device)
     # The crop comes first, so the mirror reverses the window rather than the image under it.
     cells = torch.where(mirrored[:, None], size - 1 - cells, cells) + offset[:, None]  # (N, size), of resized image
