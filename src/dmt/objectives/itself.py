@@ -4,6 +4,7 @@ Labeled and unlabeled terms are separate means, each over all of its sites, thos
 Online ST, an ablation of the paper, has one normalizer for both.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -111,11 +112,7 @@ class PiModel(Objective):
         return trees.send(self.weight * ramps.linear(progress.fraction, self.ramp), device)
 
     def loss(self, cast: Cast, batch: Batch, draw: Tensor) -> Loss:
-        labeled = supervised(cast.net(batch.images), batch)
-        target = cast.net.peek(batch.views[WEAK2]).softmax(1)
-        found = cast.net(batch.views[WEAK], update_statistics=False).softmax(1)
-        unlabeled = losses.mean_over(losses.squared(found, target), batch.valid)
-        return Loss(labeled + draw * unlabeled, detached(labeled=labeled, unlabeled=unlabeled, weight=draw))
+        return consistency(cast, batch, cast.net.peek, draw)
 
 
 @dataclass(frozen=True)
@@ -222,6 +219,15 @@ class FixMatchSeg(Objective):
         unlabeled = losses.mean_over(losses.per_site(found, paste.apply(labels)) * kept, valid)
         logged = detached(labeled=labeled, unlabeled=unlabeled, kept=losses.mean_over(kept.float(), valid))
         return Loss((labeled + unlabeled) / 2, logged)
+
+
+def consistency(cast: Cast, batch: Batch, look: Callable[[Tensor], Tensor], weight: Tensor) -> Loss:
+    """CE(x, y) + w·mean |p(v₁) − q(v₂)|²/C, q by whoever looks; statistics come from labeled images alone."""
+    labeled = supervised(cast.net(batch.images), batch)
+    target = look(batch.views[WEAK2]).softmax(1)
+    found = cast.net(batch.views[WEAK], update_statistics=False).softmax(1)
+    unlabeled = losses.mean_over(losses.squared(found, target), batch.valid)
+    return Loss(labeled + weight * unlabeled, detached(labeled=labeled, unlabeled=unlabeled, weight=weight))
 
 
 def supervised(logits: Tensor, batch: Batch) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from dmt.core import losses, pasting, ramps, trees
 from dmt.core.pasting import Boxes
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
-from dmt.objectives.itself import WEAK, WEAK2, Pasted, supervised, sure
+from dmt.objectives.itself import WEAK, WEAK2, Pasted, consistency, supervised, sure
 from dmt.types import Batch, BatchShape
 
 
@@ -42,11 +42,7 @@ class MeanTeacher(Objective):
         return trees.send(self.weight * ramps.linear(progress.fraction, self.ramp), device)
 
     def loss(self, cast: Cast, batch: Batch, draw: Tensor) -> Loss:
-        labeled = supervised(cast.net(batch.images), batch)
-        target = cast.teacher(batch.views[WEAK2]).softmax(1)
-        found = cast.net(batch.views[WEAK], update_statistics=False).softmax(1)
-        unlabeled = losses.mean_over(losses.squared(found, target), batch.valid)
-        return Loss(labeled + draw * unlabeled, detached(labeled=labeled, unlabeled=unlabeled, weight=draw))
+        return consistency(cast, batch, cast.teacher, draw)
 
 
 @dataclass(frozen=True)
