@@ -262,11 +262,11 @@ def test_a_pair_of_baselines_sees_all_labels_and_gain_is_mean_minus_mean(
 
 
 def test_lines_may_have_different_nets(tiny_pixels: dict[str, object], tmp_path: Path) -> None:
-    report = fit(tmp_path, tiny_pixels | {"net_b": "fcn-6", "fractions": "1", "share": "none"})
+    report = fit(tmp_path / "pair", tiny_pixels | {"net_b": "fcn-6", "fractions": "1", "share": "none"})
     assert report.jobs[0].finished
-    widths = {name: saved(tmp_path, name)["body.head.weight"].shape[1] for name in ("A0", "B0", "A1", "B1")}
+    widths = {name: saved(tmp_path / "pair", name)["body.head.weight"].shape[1] for name in ("A0", "B0", "A1", "B1")}
     assert widths == {"A0": 4, "B0": 6, "A1": 4, "B1": 6}
-    finished = scoring.Finished(tmp_path, Path(), CPU, print)
+    finished = scoring.Finished(tmp_path / "pair", Path(), CPU, print)
     (job,) = finished.jobs(None, None)
     now = finished.score(job, "test")
     for stage in job.stages[-2:]:
