@@ -83,14 +83,17 @@ def main() -> None:
     parser.add_argument("data", choices=SETTINGS)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--methods", help="some of them, by name; all if left out")
     options = parser.parse_args()
     settings = SETTINGS[options.data]
     config = configuration.override(presets.get(options.data).config, settings)
     settings = settings | fitted(config)
     config = configuration.override(config, fitted(config))
     long = round(config.recipe.epochs * passes(catalogue.get("dmt"), config) / passes(catalogue.baseline(), config))
-    plans = [(method.name, method.title, settings) for method in serving(config)]
-    plans.append((catalogue.baseline().name, "Baseline, as many passes", settings | {"epochs": long}))
+    some = None if options.methods is None else set(options.methods.split(","))
+    plans = [(m.name, m.title, settings) for m in serving(config) if some is None or m.name in some]
+    if some is None:
+        plans.append((catalogue.baseline().name, "Baseline, as many passes", settings | {"epochs": long}))
     rows: dict[str, Any] = {}
     for name, title, chosen in plans:
         out = options.runs / (options.data if chosen is settings else f"{options.data}-long")
