@@ -189,5 +189,6 @@ class Trainer:
         if not all(map(math.isfinite, numbers.values())) or not bool(torch.isfinite(largest).all()):
             raise DivergenceError(
                 f"the loss or a parameter stopped being finite by step {self.step} of {self.steps}; "
-                f"the last good checkpoint is kept; try a lower learning rate (--set rate=…, rate_round=…, or the method's own, as in fixmatch.rate=…)"
+                f"the last good checkpoint is kept; try a lower learning rate "
+                f"(--set rate=…, rate_round=…, or the method's own, as in fixmatch.rate=…)"
             )
