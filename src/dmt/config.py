@@ -15,7 +15,8 @@ from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import ConfigError, unknown
 from dmt.methods import catalogue
 from dmt.methods.recipe import Recipe
-from dmt.options import option
+from dmt.models import names
+from dmt.options import option, require
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -35,10 +36,14 @@ class Config:
     recipe: Recipe
     net: str = option("resnet8-16", "the net, see `dmt list`")
     net_b: str | None = option(None, "pair: the net of line B, if it should differ")
+    output_stride: int = option(
+        names.OUTPUT_STRIDE, "DeepLab: pixels from one feature to the next, 8 or 16 (faster, coarser)", neutral=True
+    )
 
     def net_of(self, line: str) -> str:
         """The net that a line trains."""
-        return self.net_b if line == "B" and self.net_b is not None else self.net
+        net = self.net_b if line == "B" and self.net_b is not None else self.net
+        return names.with_stride(net, self.output_stride)
 
 
 def flat(config: Config) -> dict[str, Any]:
@@ -83,6 +88,7 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
     new = dataclasses.replace(_changed(config, changes), data=_changed(config.data, changes), recipe=recipe)
     if new.net_b is not None and new.recipe.shape != "pair":
         raise ConfigError("net_b is the second net of a pair; set shape=pair too")
+    require("output_stride", new.output_stride, new.output_stride in (8, 16), "8 or 16")
     return new
 
 

@@ -13,6 +13,8 @@ KINDS = (
     "fcn-4",
     "deeplab2:resnet18",
     "deeplab2:tf_efficientnet_lite0",  # TensorFlow's "same" padding
+    "deeplab2:resnet18@16",
+    "deeplab2:tf_efficientnet_lite0@16",
     "deeplab2x2:resnet18",
     "smp:unet/resnet18",
     "smp:fpn/resnet18",
@@ -65,8 +67,9 @@ def test_what_lies_at_the_far_border_is_drawn_like_what_lies_at_the_near_one(nam
 def test_our_own_nets_do_not_shift_at_all(name: str) -> None:
     net = plain_net(name)
     for size in SIZES:
-        for place in seen(net, size, size // 2):
-            assert abs(place - size // 2) <= 0.5, f"{name} at {size} pixels"
+        center = size // 32 * 16  # a feature lies there, so that a coarse grid does not blur the question
+        for place in seen(net, size, center):
+            assert abs(place - center) <= 0.5, f"{name} at {size} pixels"
 
 
 def test_growing_by_a_factor_puts_feature_i_on_pixel_si() -> None:

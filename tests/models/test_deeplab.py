@@ -68,6 +68,15 @@ def test_two_branches_as_in_the_papers_code() -> None:
     assert [branch.dilation[0] for branch in body.head.branches] == [6, 12]
 
 
+def test_a_stride_of_16_halves_the_dilation_of_the_branches() -> None:
+    body: Any = make("deeplab2:resnet10t@16").body
+    assert [branch.dilation[0] for branch in body.head.branches] == [3, 6, 9, 12]
+    with torch.no_grad():
+        assert body.encoder(torch.rand(1, 3, 65, 65))[-1].shape[-2:] == (5, 5)
+    with pytest.raises(ConfigError, match="8 or 16, not 4"):
+        make("deeplab2:resnet10t@4")
+
+
 def test_upsampling_keeps_the_corners(small: DeepLab) -> None:
     with torch.no_grad():
         images = torch.rand(1, 3, 65, 65)

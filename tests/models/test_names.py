@@ -12,6 +12,7 @@ from dmt.models import names
         ("frozen:tf_efficientnet_lite0", "frozen", "tf_efficientnet_lite0"),
         ("deeplab2:resnet101", "deeplab2", "resnet101"),
         ("deeplab2x2:resnet50", "deeplab2x2", "resnet50"),
+        ("deeplab2:resnet101@16", "deeplab2", "resnet101"),
         ("smp:unet/resnet34", "smp", "resnet34"),
         ("smp:unet/tu-convnext_tiny", "smp", "convnext_tiny"),
         ("wrn-28-2", "wrn", None),

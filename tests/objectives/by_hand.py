@@ -21,7 +21,7 @@ from dmt.objectives.base import Cast, Loss, Objective
 from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, Online, Pasted, PiModel, PseudoLabel
 from dmt.objectives.peers import CrossPseudo, CrossPseudoPasted
 from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
-from dmt.objectives.stored import Stored, StoredDraw
+from dmt.objectives.stored import Stored, StoredDraw, StoredStrong
 from dmt.objectives.truth import Supervised
 from dmt.types import IGNORE, Batch, Target
 
@@ -326,6 +326,19 @@ def stored(weighting: str) -> Formula:
     return formula
 
 
+def stored_strong(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+    """The same rule written out for the strong view: agreed, or by whoever is surer."""
+    view, weights = p(theirs[0]["strong"]), np.zeros((2, 1, 2))
+    for sample, row, column in zip(*np.nonzero(PIXEL_GIVEN != IGNORE), strict=True):
+        site, given = view[sample, :, row, column], PIXEL_GIVEN[sample, row, column]
+        if site.argmax() == given:
+            weights[sample, row, column] = site[given] ** 1.0
+        elif site.max() < PIXEL_CONFIDENCE[sample, row, column]:
+            weights[sample, row, column] = site[given] ** 1.5
+    total = (weights * ce(ours[0]["strong"], PIXEL_GIVEN)).sum() + ce(ours[0][LABELED], PIXEL_TRUTH).sum()
+    return float(total / (3 + 3))
+
+
 def stored_pixels(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
     """Three pixels have a stored label: agreed with, won by the student (weight 0, counted), won by the teacher."""
     view = p(theirs[0]["train"])
@@ -364,6 +377,10 @@ _ALL: list[Case] = [
     *map(_stored, ("uniform", "naive", "dynamic", "flip")),
     Case(
         Stored("dynamic", gamma=2.0, gamma2=3.0), HALF, stored_pixels, True,
+        _target(PIXEL_GIVEN, PIXEL_CONFIDENCE), separate=False,
+    ),
+    Case(
+        StoredStrong("dynamic", gamma=2.0, gamma2=3.0), HALF, stored_strong, True,
         _target(PIXEL_GIVEN, PIXEL_CONFIDENCE), separate=False,
     ),
     *both(PseudoLabel(0.9, weight=1.0), torch.tensor(0.25), pseudo_label),

@@ -9,6 +9,7 @@ from dmt import config as configuration
 from dmt import presets
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
+from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.runs.identity import identify
 from dmt.tasks import classification
@@ -22,7 +23,7 @@ OTHER: dict[str, object] = {
     "momentum": 0.8, "weight_decay": 1e-3, "mixup": None, "gamma": 5.0, "gamma2": 2.0, "gamma_ramp": False,
     "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
     "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2,
-    "augment_weak": "crop-flip", "augment_strong": "shift",
+    "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True,
 }  # fmt: skip
 ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong"}
 """Options that DMT does not read."""
@@ -39,6 +40,7 @@ GROUPED = [key for key in configuration.flat(BASE) if "." in key]
 ROUNDS_ONLY = {
     "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
     "per_class", "labeler", "double_statistics", "pseudo_noise", "shape",
+    "strong_pseudo",
 }  # fmt: skip
 
 
@@ -59,7 +61,7 @@ PLAIN = identities({})
 
 
 def test_every_option_is_tried_here() -> None:
-    assert {*OTHER, "dataset", "share", "net_b", *GROUPED} == set(configuration.flat(BASE))
+    assert {*OTHER, "dataset", "share", "net_b", "output_stride", *GROUPED} == set(configuration.flat(BASE))
 
 
 @pytest.mark.parametrize("key", [key for key in OTHER if key not in ELSEWHERE])
@@ -105,6 +107,15 @@ def test_the_second_net_changes_its_own_line_and_what_it_teaches() -> None:
     pair = identities({"shape": "pair"})
     other = identities({"shape": "pair", "net_b": "resnet8-8"})
     assert [pair[name] == other[name] for name in ("A0", "B0", "A1", "B1")] == [True, False, False, False]
+
+
+def test_the_output_stride_belongs_to_nets_that_dilate() -> None:
+    assert identities({"output_stride": 16}) == PLAIN
+    config = configuration.override(BASE, {"net": "deeplab2:resnet18", "output_stride": 16})
+    assert config.net_of("A") == "deeplab2:resnet18@16"
+    assert configuration.override(config, {"net": "deeplab2:resnet18@8"}).net_of("A") == "deeplab2:resnet18@8"
+    with pytest.raises(ConfigError, match="output_stride must be 8 or 16, not 32"):
+        configuration.override(BASE, {"output_stride": 32})
 
 
 def test_a_start_changes_the_line_that_starts_from_it() -> None:

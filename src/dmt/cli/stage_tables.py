@@ -37,7 +37,7 @@ def lines(
 
 def _of_data_set(method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:
     stages = _with_baseline(method, config)
-    spec = opening.net_spec(config.data, config.net)
+    spec = opening.net_spec(config.data, config.net_of("A"))
     for name in dict.fromkeys((config.net, config.net_of("B"))):
         build.build(opening.net_spec(config.data, name), seed=0)  # an unknown net is an error here too
     rate = None
@@ -46,7 +46,7 @@ def _of_data_set(method: str, config: Config, execution: Execution, time: bool) 
             rate = forecast.passes_per_second(spec, max(stage.schedule.batch for stage in stages), execution)
     table, summary = forecast.table(stages, config.data.sizes, rate, build.forward_share(config.net))
     yield table
-    yield f"{summary}, net {config.net}"
+    yield f"{summary}, net {config.net_of('A')}"
 
 
 def _with_baseline(method: str, config: Config) -> list[Stage]:
@@ -64,8 +64,8 @@ def _of_folder(folder: Path, method: str, config: Config, execution: Execution, 
     stages, methods = _with_baseline(method, config), catalogue.with_baseline([method])
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))
     yield table
-    yield f"{summary}, net {config.net}"
+    yield f"{summary}, net {config.net_of('A')}"
     if time:
-        with environment.threads(environment.fitting_threads(opening.net_spec(config.data, config.net).shape)):
+        with environment.threads(environment.fitting_threads(opening.net_spec(config.data, config.net_of("A")).shape)):
             rates = planning.rehearse(config, contents, execution, methods)
         yield planning.line(planning.forecast(config, contents, rates, methods), execution.device, methods)

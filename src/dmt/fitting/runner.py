@@ -75,7 +75,7 @@ class Runner:
         fitting = self._conditions.execution.for_net(self._config.net, task.pixels)
         self._conditions = replace(self._conditions, execution=fitting)
         trial.compiles(self._conditions.execution)
-        for name in dict.fromkeys((self._config.net, self._config.net_of("B"))):
+        for name in dict.fromkeys(map(self._config.net_of, "AB")):
             trial.fits(task, name)
         if self.folder.starts() is None:  # a resumed run may need none of them any more
             for line, start in self._starts.files.items():
@@ -86,7 +86,7 @@ class Runner:
     @property
     def threads_for(self) -> tuple[int, int, int]:
         """The shape of the images that a step sees."""
-        return next(iter(self._tasks.values()))[0].net_spec(self._config.net).shape
+        return next(iter(self._tasks.values()))[0].net_spec(self._config.net_of("A")).shape
 
     @property
     def validated(self) -> bool:

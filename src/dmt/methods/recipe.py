@@ -38,6 +38,9 @@ class Recipe:
     share: float | None = option(None, "pair: share of the labels each first net sees (0.5 to 1), or none")
     ema: float | None = option(0.999, "decay of the slow copy kept beside every net, or none for no copy")
     labeler: Copy = option("raw", "which copy of a net labels for the next: raw or ema")
+    strong_pseudo: bool = option(
+        False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
+    )
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
     pseudo_noise: float = option(0.0, "stress test: share of kept pseudo labels replaced by a wrong class")
     groups: Groups = Groups()

@@ -9,7 +9,7 @@ from dmt.methods.groups import OnlineOptions
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe
 from dmt.objectives.itself import Online
-from dmt.objectives.stored import Stored
+from dmt.objectives.stored import Stored, StoredStrong
 from dmt.objectives.truth import Supervised
 
 
@@ -73,7 +73,8 @@ def _supervised(
 def _round(line: Line, number: int, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
     # γ belongs to the weighting: under uniform it would only split the identity of equal stages
     dynamic = weighting != "uniform"
-    objective = Stored(
+    kind = StoredStrong if recipe.strong_pseudo else Stored
+    objective = kind(
         weighting,
         gamma=recipe.gamma if dynamic else 1.0,
         gamma2=recipe.gamma2 if dynamic else None,

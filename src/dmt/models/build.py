@@ -154,7 +154,8 @@ def _pixel_net(spec: NetSpec) -> Normalized:
         body = smp_nets.build(name, spec.classes, channels)
     elif kind in ("deeplab2", "deeplab2x2"):
         require_timm(spec.name)
-        body = deeplab.build(name, spec.classes, channels, branches=2 if kind == "deeplab2x2" else 4)
+        branches, stride = 2 if kind == "deeplab2x2" else 4, names.output_stride(spec.name)
+        body = deeplab.build(name, spec.classes, channels, branches, stride)
     else:
         body = SmallFCN(_width(spec.name), spec.classes, channels)
     return Normalized(body, for_channels(usual_normalization(body) or spec.normalization, channels))

@@ -1,7 +1,8 @@
 """DeepLab-v2 on an encoder of timm: features at one eighth of the image, and parallel dilated convolutions on them.
 
 A ResNet keeps its stride up to layer2; after that dilation replaces it: the first block of layer3 has dilation 1
-and the rest 2, the first block of layer4 has 2 and the rest 4. So 321 pixels give 41 features.
+and the rest 2, the first block of layer4 has 2 and the rest 4. So 321 pixels give 41 features. At an output stride of
+16 only layer4 dilates, and the branches of the head reach as many pixels with half the dilation.
 """
 
 from typing import Any
@@ -12,8 +13,9 @@ from torch import Tensor, nn
 from dmt.errors import ConfigError, unknown
 from dmt.models import alignment
 
-OUTPUT_STRIDE = 8
+STRIDES = (8, 16)
 DILATIONS = (6, 12, 18, 24)
+"""Of the head's branches, at a stride of 8."""
 
 
 class DilatedSum(nn.Module):
@@ -36,37 +38,39 @@ class DeepLab(nn.Module):
     pseudo labels are ranked by confidence.
     """
 
-    def __init__(self, encoder: nn.Module, width: int, classes: int, branches: int = 4) -> None:
+    def __init__(self, encoder: nn.Module, width: int, classes: int, branches: int = 4, stride: int = 8) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.head = DilatedSum(width, classes, DILATIONS[:branches])
+        self.encoder, self.stride = encoder, stride
+        self.head = DilatedSum(width, classes, tuple(8 * dilation // stride for dilation in DILATIONS[:branches]))
         self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes, H, W)."""
-        padded = alignment.padded(images, OUTPUT_STRIDE)  # sides of 8k + 1, where feature i lies at pixel 8i
+        padded = alignment.padded(images, self.stride)  # sides of 8k + 1, where feature i lies at pixel 8i
         features = self.encoder(padded)[-1]  # (N, width, k + 1, k + 1)
         with torch.autocast(images.device.type, enabled=False):
             logits = alignment.grow(self.head(features.float()), (padded.shape[-2], padded.shape[-1]))
             return alignment.crop(logits, images)
 
 
-def build(name: str, classes: int, channels: int, branches: int) -> DeepLab:
+def build(name: str, classes: int, channels: int, branches: int, stride: int = 8) -> DeepLab:
     """A DeepLab on the timm encoder of that name, random parameters; timm must be there."""
     import timm
 
+    if stride not in STRIDES:
+        raise ConfigError(f"an output stride must be {' or '.join(map(str, STRIDES))}, not {stride}")
     if not timm.is_model(name):
         raise unknown("timm encoder", name, timm.list_models())
     refusal = ConfigError(
-        f"timm's '{name}' cannot give features at stride {OUTPUT_STRIDE}; choose an encoder that dilates, "
+        f"timm's '{name}' cannot give features at stride {stride}; choose an encoder that dilates, "
         "such as resnet50, resnet101, tf_efficientnet_lite0 or regnety_016"
     )
     try:
         encoder: Any = timm.create_model(
-            name, features_only=True, out_indices=(-1,), output_stride=OUTPUT_STRIDE, in_chans=channels
+            name, features_only=True, out_indices=(-1,), output_stride=stride, in_chans=channels
         )
     except (TypeError, ValueError, AssertionError, NotImplementedError, RuntimeError) as error:
         raise refusal from error
-    if encoder.feature_info.reduction()[-1] != OUTPUT_STRIDE:  # some encoders take the option and ignore it
+    if encoder.feature_info.reduction()[-1] != stride:  # some encoders take the option and ignore it
         raise refusal
-    return DeepLab(encoder, encoder.feature_info.channels()[-1], classes, branches)
+    return DeepLab(encoder, encoder.feature_info.channels()[-1], classes, branches, stride)

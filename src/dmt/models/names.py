@@ -1,10 +1,17 @@
-"""What the name of a net says about it: ``KIND:NAME`` for nets of a library, ``KIND-SIZE`` for nets of this package."""
+"""What the name of a net says about it.
+
+``KIND:NAME`` for nets of a library, ``KIND-SIZE`` for nets of this package. A DeepLab may end in ``@STRIDE``.
+"""
 
 import re
 
 IMAGE_KINDS = ("timm", "frozen", "wrn", "resnet8")
 PIXEL_KINDS = ("deeplab2", "deeplab2x2", "smp", "fcn")
 
+OUTPUT_STRIDE = 8
+"""Of a net that dilates, if its name says nothing else."""
+
+_STRIDE = re.compile(r"@(\d+)$")
 _NAME = re.compile(r"(timm|frozen|deeplab2|deeplab2x2|smp):.*|(wrn)-\d+-\d+|(resnet8|fcn)-\d+")
 
 
@@ -16,7 +23,25 @@ def kind(net: str) -> str | None:
 
 def inner(net: str) -> str:
     """What a library calls its net: ``resnet18`` for ``timm:resnet18``."""
-    return net.partition(":")[2]
+    name = net.partition(":")[2]
+    return _STRIDE.sub("", name) if dilates(net) else name
+
+
+def dilates(net: str) -> bool:
+    """Whether dilation replaces strides, so that an output stride can be chosen."""
+    return kind(net) in ("deeplab2", "deeplab2x2")
+
+
+def output_stride(net: str) -> int:
+    """Pixels from one feature to the next, of a net that dilates."""
+    match = _STRIDE.search(net)
+    return int(match[1]) if match else OUTPUT_STRIDE
+
+
+def with_stride(net: str, stride: int) -> str:
+    """The same net with another output stride; names that have one, and nets that do not dilate, stay as they are."""
+    plain = not dilates(net) or stride == OUTPUT_STRIDE or _STRIDE.search(net)
+    return net if plain else f"{net}@{stride}"
 
 
 def is_frozen(net: str) -> bool:

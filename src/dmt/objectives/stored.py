@@ -10,7 +10,7 @@ from dmt.core import losses, mixing, ramps, trees, weighting
 from dmt.core.mixing import Mix
 from dmt.core.weighting import Opinion
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
-from dmt.types import TRAIN, Batch, BatchShape, Target
+from dmt.types import STRONG, TRAIN, Batch, BatchShape, Target
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ class Stored(Objective):
     def loss(self, cast: Cast, batch: Batch, draw: "StoredDraw") -> Loss:
         net = cast.net
         assert batch.pseudo is not None, "a stage that learns from a store needs pseudo labels in its batch"
-        images = torch.cat([batch.views[TRAIN], batch.images])  # (U + L, C, H, W), pseudo first
-        pseudo, target = len(batch.views[TRAIN]), batch.pseudo
+        (seen,) = self.views
+        images = torch.cat([batch.views[seen], batch.images])  # (U + L, C, H, W), pseudo first
+        pseudo, target = len(batch.views[seen]), batch.pseudo
         view: Opinion | None = None
 
         if draw.mix is None:
@@ -90,6 +91,13 @@ class Stored(Objective):
         count = losses.labeled_sites(labels).clamp_min(1.0)
         logged |= {"pseudo": sites[:pseudo].sum() / count, "labeled": sites[pseudo:].sum() / count}
         return Loss(sites.sum() / count, detached(**logged))
+
+
+@dataclass(frozen=True)
+class StoredStrong(Stored):
+    """The same with pseudo-labeled images in strong views; labeled ones are seen as before. Ours."""
+
+    views: ClassVar[tuple[str, ...]] = (STRONG,)
 
 
 def _cases(view: Opinion | None, target: Target, weights: Tensor) -> dict[str, Tensor]:

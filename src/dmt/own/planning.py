@@ -119,7 +119,7 @@ def _made_up(task: Task) -> PseudoLabels[Any]:
 def _forward(config: Config, task: Task, execution: Execution, patience: float) -> float:
     """Seconds for one image outside of training."""
     images = task.unlabeled if len(task.unlabeled) else task.labeled
-    net = build.build(task.net_spec(config.net), seed=0).to(execution.device)
+    net = build.build(task.net_spec(config.net_of("A")), seed=0).to(execution.device)
 
     def once() -> None:
         for _ in inference.logits(net, task, images, execution.device):

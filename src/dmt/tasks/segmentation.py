@@ -44,6 +44,7 @@ class Segmentation(Task):
     unlabeled: UnlabeledSet[Ragged]
     validation: LabeledSet[Ragged]
     test: LabeledSet[Ragged]
+    by_class: bool = False
 
     @property
     def colors(self) -> tuple[tuple[int, int, int], ...]:
@@ -63,7 +64,7 @@ class Segmentation(Task):
         if plan.views:
             planes = (None, None) if pseudo is None else (pseudo.labels, pseudo.confidence)
             unlabeled = Unlabeled(self.unlabeled.images, *planes)
-        return PixelBatches(labeled, plan, self.window, execution, unlabeled)
+        return PixelBatches(labeled, plan, self.window, execution, unlabeled, by_class=self.by_class)
 
     def images_to_label(self) -> float:
         """Whole images, where training sees windows."""
@@ -118,6 +119,7 @@ def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segment
         unlabeled=hidden.without_truth(),
         validation=train.take(validation),
         test=test,
+        by_class=options.by_class,
     )
     return task, PixelAudit(hidden.labels, train)
 
@@ -147,6 +149,7 @@ def split_photos(
         unlabeled=parts.unlabeled,
         validation=validation,
         test=parts.test,
+        by_class=options.by_class,
     )
     return task, PixelAudit(None, labeled)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dmt.data.images import geometry, randaugment
 from dmt.data.images.geometry import CropFlip
+from dmt.types import STRONG
 
 
 class Augment(Protocol):
@@ -152,5 +153,5 @@ def views(train: str, weak: str | None = None, strong: str | None = None) -> dic
     """The policy of every kind of view. What is not named follows from the policy that Baseline and rounds see."""
     plain = train in ("none", "shift")
     names = {"train": train, "weak": weak or ("shift" if plain else "crop-flip")}
-    names["strong"] = strong or ("faded" if plain else "fixmatch")
+    names[STRONG] = strong or ("faded" if plain else "fixmatch")
     return {kind: POLICIES[name] for kind, name in names.items()}

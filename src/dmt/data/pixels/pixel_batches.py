@@ -11,15 +11,13 @@ from dmt.core import codes, streams, trees
 from dmt.core.execution import Execution
 from dmt.data.images.batches import Order, kind_of
 from dmt.data.pixels import color_views, size_groups, windows
+from dmt.data.pixels.class_order import ClassOrder
 from dmt.data.pixels.color_views import ColorDraws
 from dmt.data.pixels.windows import Window, WindowDraws
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet
 from dmt.errors import DataError
-from dmt.types import Batch, BatchPlan, BatchShape, Target
-
-STRONG = "strong"
-"""The kind of view that gets other colors."""
+from dmt.types import STRONG, Batch, BatchPlan, BatchShape, Target
 
 MEMORY_SHARE = 0.6
 """How much of a GPU's free memory the data may take; nets and their activations need the rest."""
@@ -96,6 +94,7 @@ class PixelBatches:
         window: the geometry of all of them.
         execution: where the batches are needed.
         unlabeled: the unlabeled images, if the plan asks for any.
+        by_class: draw labeled images by class, see `ClassOrder`, instead of each as often as any other.
         resident: whether the data is kept on the device; None lets the device's free memory decide.
     """
 
@@ -107,6 +106,7 @@ class PixelBatches:
         execution: Execution,
         unlabeled: Unlabeled | None = None,
         resident: bool | None = None,
+        by_class: bool = False,
     ) -> None:
         known = _checked(Source(labeled.images, labeled.labels, None))
         other = None
@@ -119,7 +119,9 @@ class PixelBatches:
         self._labeled = _moved(known, self._home)
         self._unlabeled = None if other is None else _moved(other, self._home)
         self._window, self._plan = window, plan
-        self._order = Order(len(labeled), plan.labeled, plan.seed, "labeled order")
+        self._order: Order | ClassOrder = Order(len(labeled), plan.labeled, plan.seed, "labeled order")
+        if by_class:
+            self._order = ClassOrder(labeled.labels, plan.labeled, plan.seed, "labeled order")
         self._unlabeled_order = None
         if other is not None:
             self._unlabeled_order = Order(len(other.images), plan.unlabeled, plan.seed, "pseudo order")

@@ -13,6 +13,9 @@ class WindowOptions:
     crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
     scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
     flip: bool = option(True, "mirror half of the images")
+    by_class: bool = option(
+        False, "draw labeled images by class, so that rare classes come up as often as others", neutral=True
+    )
 
     def __post_init__(self) -> None:
         require("crop", list(self.crop), len(self.crop) == 2, "two whole numbers, height and width")
