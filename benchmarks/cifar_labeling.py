@@ -28,11 +28,12 @@ def main() -> None:
     config = presets.get("cifar10-4k").config
     task, _ = opening.read(config.data, options.data, print, lambda done, of: None).split(1)
     net = build.build(task.net_spec(config.net), seed=1).to(device)
+    teacher = labeler.Teacher((net,), task, device)
     seconds = []
     with Execution(device, fast=device.type == "cuda").active():
         for _ in range(options.repeats):
             start = time.perf_counter()
-            store = labeler.label(net, task, device, labeler.Wish(0.6))  # ends on the host: the clock needs no wait
+            store = labeler.label(teacher, labeler.Wish(0.6))  # ends on the host: the clock needs no wait
             seconds.append(time.perf_counter() - start)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
     kept, count = int(store.selected.sum()), len(store.selected)

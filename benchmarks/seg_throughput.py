@@ -180,7 +180,7 @@ def labeling(setting: Setting, execution: Execution, count: int) -> dict[str, fl
         began = time.perf_counter()
         ids, sizes = task.unlabeled.ids, task.unlabeled.images.sizes
         writer = PixelWriter(Path(folder), ids, sizes, CLASSES, cache=Path(folder, "cache"))
-        labeler.label_pixels(net, task, execution.device, writer)
+        labeler.label_pixels(labeler.Teacher((net,), task, execution.device), writer)
         labeled = time.perf_counter() - began
         writer.select(0.6, device=execution.device)
         selected = time.perf_counter() - began

@@ -33,9 +33,16 @@ def test_what_flat_gives_override_takes() -> None:
         (("epochs", "1.5"), "epochs must be a whole number, not '1.5'"),
         (("epochs", True), "epochs must be a whole number, not 'True'"),
         (("gamma_ramp", "maybe"), "gamma_ramp must be true or false, not 'maybe'"),
-        (("labeler", "mean"), "labeler must be one of raw, ema, not 'mean'"),
+        (("labeler", "both"), "labeler must be one of raw, ema, mean, not 'both'"),
         (("fractions", "a,b"), "fractions must be a number, not 'a'"),
         (("fractions", 3), "fractions must be a list of numbers"),
+        (
+            ("labeling_views", "flop"),
+            "labeling_views must be flip and, for pixels, scales such as 0.75,1.25, not 'flop'",
+        ),
+        (("labeling_views", 3), "labeling_views must be a list of names, not '3'"),
+        (("labeling_views", "0.75"), "scales are for pixels"),
+        (("labeling_views", "flip"), "set augment to one of crop-flip, paper, sane, fixmatch, or leave flip out"),
         (("augment", "shft"), "unknown augmentation 'shft'; did you mean 'shift'?"),
         (("labels", "105"), "labels must be a multiple of the 10 classes"),
         (("labels", "0"), "labels must be a multiple of the 10 classes, 10 or more"),
@@ -49,6 +56,23 @@ def test_mistakes_are_one_line_naming_what_is_right(pair: tuple[str, object], sa
         config.override(BASE, dict([pair]))
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("labeler", ["ema", "mean"])
+def test_a_slow_copy_that_is_not_kept_cannot_label(labeler: str) -> None:
+    with pytest.raises(ConfigError, match=f"labeler must be raw when ema is none, not {labeler}"):
+        config.override(BASE, {"labeler": labeler, "ema": "none"})
+
+
+def test_nets_label_in_views_that_training_shows_them() -> None:
+    assert config.override(BASE, {"labeling_views": "flip", "augment": "sane"}).recipe.labeling_views == ("flip",)
+    scenes = presets.get("scenes").config  # resized from 0.75 to 1.25, never mirrored
+    changed = config.override(scenes, {"labeling_views": "0.75, flip 1.25", "flip": "true"})
+    assert changed.recipe.labeling_views == ("0.75", "flip", "1.25")
+    with pytest.raises(ConfigError, match="set flip=true too"):
+        config.override(scenes, {"labeling_views": "flip"})
+    with pytest.raises(ConfigError, match=r"labeling_views=1\.5 is no scale .*, 0\.75 to 1\.25; set scale wider"):
+        config.override(scenes, {"labeling_views": ["1.5"]})
 
 
 def test_toml(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from dmt.core import labeling_views
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
@@ -89,6 +90,8 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
     if new.net_b is not None and new.recipe.shape != "pair":
         raise ConfigError("net_b is the second net of a pair; set shape=pair too")
     require("output_stride", new.output_stride, new.output_stride in (8, 16), "8 or 16")
+    for view in labeling_views.every(new.recipe.labeling_views):
+        new.data.require_shown(view)
     return new
 
 
@@ -193,7 +196,8 @@ def parse(key: str, value: Any, kind: Any) -> Any:
     if origin is tuple:
         items = value.replace(",", " ").split() if isinstance(value, str) else value
         if not isinstance(items, list | tuple):
-            raise ConfigError(f"{key} must be a list of numbers, such as 0.5,1, not '{value}'")
+            items = "names" if args[0] is str else "numbers, such as 0.5,1"
+            raise ConfigError(f"{key} must be a list of {items}, not '{value}'")
         return tuple(parse(key, item, args[0]) for item in items)
     return _scalar(key, value, kind)
 

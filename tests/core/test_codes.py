@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -86,3 +88,33 @@ def test_the_three_cases_come_out_as_with_float32(disturbance: float | None, gen
     assert 0.2 < float((cases == weighting.POSITIVE).float().mean()) < 0.8
     differing = int((weighting.opinion(student, stored).cases != cases).sum())
     assert differing < 0.001 * count
+
+
+def test_a_mean_of_probabilities_has_the_code_of_its_log_odds() -> None:
+    """Two passes over two sites, by hand: 0.6 and 0.2 to 0.4, 0.3 and 0.7 to 0.5."""
+    first, second = torch.tensor([[0.6, 0.1, 0.3], [0.3, 0.4, 0.3]]), torch.tensor([[0.2, 0.1, 0.7], [0.7, 0.2, 0.1]])
+    labels, code = codes.most_likely((first + second) / 2)
+    assert labels.tolist() == [2, 0]
+    assert code.tolist() == [6 * 2048, 6 * 2048]  # both 0.5, even odds
+    labels, code = codes.most_likely(torch.tensor([[0.0, 0.8, 0.2]]))
+    assert (labels.item(), code.item()) == (1, round((math.log(4) + 6) * 2048))
+
+
+@pytest.mark.parametrize("shape", [(), (5, 7)], ids=["images", "pixels"])
+def test_probabilities_are_coded_as_their_logits(shape: tuple[int, ...], generator: torch.Generator) -> None:
+    logits = 8 * torch.randn(50, 21, *shape, generator=generator)
+    labels, code = codes.confident(logits)
+    same, close = codes.most_likely(logits.softmax(1))
+    assert close.dtype == torch.int32
+    assert torch.equal(labels, same)
+    assert int((code - close).abs().max()) <= 1
+
+
+def test_means_that_float32_calls_1_stay_apart() -> None:
+    margins = torch.arange(17.0, 25.0, 0.01)
+    logits = torch.stack([margins, torch.zeros_like(margins)], 1)
+    mean = (logits.softmax(1) + (logits + torch.tensor([0.5, 0.0])).softmax(1)) / 2
+    assert bool((mean[:, 0] == 1).any())
+    _, code = codes.most_likely(mean)
+    assert bool((code.diff() > 0).all())
+    assert codes.most_likely(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))[1].tolist() == [codes.LEVELS - 1, 6 * 2048]

@@ -151,6 +151,20 @@ def test_ctrl_c_stops_at_a_checkpoint_and_the_result_is_the_same(
     assert journal(tmp_path / "parts") == journal(tmp_path / "whole")
 
 
+def test_labels_of_two_copies_are_resumed_to_the_same_result(tiny: dict[str, object], tmp_path: Path) -> None:
+    both = tiny | {"labeler": "mean", "labeling_views": "flip", "augment": "crop-flip", "epochs": 2, "fractions": "1"}
+    watcher = Adding()
+    fit(tmp_path / "whole", both, "cl", watcher=watcher)
+    assert watcher.done == pytest.approx(watcher.total)
+    for at in (3, 9):
+        with pytest.raises(stopping.Stopped, match="SIGINT"):
+            fit(tmp_path / "parts", both, "cl", watcher=StopAt(at))
+    fit(tmp_path / "parts", both, "cl")
+    assert nets(tmp_path / "parts") == nets(tmp_path / "whole")
+    provenance = ImageStore.load(next(tmp_path.glob("parts/stages/A1-*"))).provenance
+    assert (provenance["copy"], provenance["views"]) == ("mean", ["flip"])
+
+
 def test_a_budget_stops_and_repeating_goes_on(tiny: dict[str, object], tmp_path: Path) -> None:
     fit(tmp_path / "whole", tiny)
     codes: list[int] = []
@@ -311,8 +325,9 @@ def saved(out: Path, stage: str, copy: str = "raw") -> dict[str, torch.Tensor]:
     return files.read_tensors(next(out.glob(f"stages/{stage}-*/step-*/*-{copy}.safetensors")))
 
 
-@pytest.mark.parametrize("copy", ["raw", "ema"])
-@pytest.mark.parametrize("shape", ["chain", "pair"])
+@pytest.mark.parametrize(
+    ("copy", "shape"), [("raw", "chain"), ("raw", "pair"), ("ema", "chain"), ("ema", "pair"), ("mean", "chain")]
+)
 def test_each_round_is_labeled_by_its_teacher(copy: str, shape: str, tiny: dict[str, object], tmp_path: Path) -> None:
     """The stored labels are those of the right net of the right stage: computed again here, from its file."""
     fit(tmp_path, tiny | {"labeler": copy, "shape": shape})
@@ -320,12 +335,17 @@ def test_each_round_is_labeled_by_its_teacher(copy: str, shape: str, tiny: dict[
     task, _ = opening.read(options, Path(), print, lambda done, of: None).split(seed=1)
     teachers = {"A1": "A0", "A2": "A1"} if shape == "chain" else {"A1": "B0", "B1": "A0", "A2": "B1", "B2": "A1"}
     for student, teacher in teachers.items():
-        net = build.build(task.net_spec("resnet8-4"), seed=0)
-        net.load_state_dict(saved(tmp_path, teacher, copy))
-        expected = inference.label(net, task, task.unlabeled, torch.device("cpu"))
+        probabilities = []
+        for each in ("raw", "ema") if copy == "mean" else (copy,):
+            net = build.build(task.net_spec("resnet8-4"), seed=0)
+            net.load_state_dict(saved(tmp_path, teacher, each))
+            outputs = [output for _, output in inference.logits(net, task, task.unlabeled, torch.device("cpu"))]
+            probabilities.append(torch.cat(outputs).softmax(1))
+        confidence, labels = (sum(probabilities[1:], probabilities[0]) / len(probabilities)).max(1)
         store = ImageStore.load(next(tmp_path.glob(f"stages/{student}-*")))
-        assert torch.equal(store.target.labels, expected.labels)
-        assert torch.equal(store.target.confidence, expected.confidence)
+        assert torch.equal(store.target.labels, labels)
+        assert torch.equal(store.target.confidence, confidence)
+        assert (store.provenance["copy"], store.provenance["views"]) == (copy, [])
         assert int(store.selected.sum()) == (549 if student.endswith("1") else 1097)
 
 

@@ -374,3 +374,23 @@ def test_what_went_wrong_in_training_is_not_hidden_by_labels(
             fit(tmp_path, TINY_PIXELS)
     fit(tmp_path, TINY_PIXELS)
     assert {place: net for place, net in nets(tmp_path).items() if place in nets(whole)} == nets(whole)
+
+
+SEVERAL: dict[str, object] = TINY_PIXELS | {
+    "ema": 0.9, "labeler": "mean", "labeling_views": "flip,0.75", "flip": True, "fractions": "0.5",
+}  # fmt: skip
+
+
+def test_labels_from_several_passes_are_resumed_to_the_same_result(few_scenes: SegmentSet, tmp_path: Path) -> None:
+    watcher = Adding()
+    fit(tmp_path / "whole", SEVERAL, watcher=watcher)
+    assert watcher.done == pytest.approx(watcher.total)
+    for at in (3, 4):
+        with pytest.raises(stopping.Stopped, match="SIGINT"):
+            fit(tmp_path / "parts", SEVERAL, watcher=StopAt(at))
+    fit(tmp_path / "parts", SEVERAL)
+    assert nets(tmp_path / "parts") == nets(tmp_path / "whole")
+    assert pseudo(tmp_path / "parts") == pseudo(tmp_path / "whole")
+    place = next(tmp_path.glob("whole/stages/A1-*"))
+    provenance = PixelStore.load(place).provenance
+    assert (provenance["by"], provenance["copy"], provenance["views"]) == ("B0", "mean", ["flip", "0.75"])

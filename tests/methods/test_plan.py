@@ -53,3 +53,10 @@ def test_a_plan_knows_its_order() -> None:
         Plan((second, first), ("A1",))
     with pytest.raises(ValueError, match="duplicate"):
         Plan((first, first), ("A0",))
+
+
+def test_labeling_takes_a_pass_for_each_copy_and_view_by_its_pixels() -> None:
+    assert (Labels("A0", "A", 0.5).copies, Labels("A0", "A", 0.5).passes) == (("raw",), 1)
+    both = Labels("A0", "A", 0.5, copy="mean", views=("flip", "0.5"))
+    assert both.copies == ("raw", "ema")
+    assert both.passes == 2 * (1 + 1 + 0.25 + 0.25)

@@ -77,6 +77,15 @@ def test_reading_and_labeling_count(images: tuple[Config, FolderContents]) -> No
     assert planning.forecast(config, contents, replace(nothing, forward=1.0), USUAL) == expected
 
 
+def test_labels_from_several_passes_count_as_many(images: tuple[Config, FolderContents]) -> None:
+    config, contents = images
+    several = override(config, {"labeler": "mean", "labeling_views": "flip", "augment": "sane"})
+    only = Rates(0.0, dict.fromkeys(kinds(config), 0.0), 1.0)
+    rounds = [stage for stage in catalogue.plan("dmt", config.recipe).stages if stage.labels is not None]
+    more = planning.forecast(several, contents, only, USUAL) - planning.forecast(config, contents, only, USUAL)
+    assert more == 3 * 60 * len(rounds)
+
+
 # --- budget ---
 
 

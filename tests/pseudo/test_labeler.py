@@ -8,6 +8,7 @@ from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
 from dmt.pseudo import labeler
 from dmt.pseudo.image_store import ImageStore
+from dmt.pseudo.labeler import Teacher
 from dmt.tasks import classification
 from dmt.tasks.classification import Classification
 from dmt.training import inference
@@ -31,7 +32,7 @@ def task() -> Classification:
 
 def label(task: Classification, fraction: float = 0.4, per_class: bool = False, noise: float = 0.0) -> ImageStore:
     wish = labeler.Wish(fraction, per_class, noise, seed=1, provenance={"by": "A0"})
-    return labeler.label(Brightness().train(), task, CPU, wish)
+    return labeler.label(Teacher((Brightness().train(),), task, CPU), wish)
 
 
 def test_keeps_the_most_confident_of_all(task: Classification) -> None:

@@ -61,7 +61,8 @@ PLAIN = identities({})
 
 
 def test_every_option_is_tried_here() -> None:
-    assert {*OTHER, "dataset", "share", "net_b", "output_stride", *GROUPED} == set(configuration.flat(BASE))
+    known = {*OTHER, "dataset", "share", "net_b", "output_stride", "labeling_views", *GROUPED}
+    assert known == set(configuration.flat(BASE))
 
 
 @pytest.mark.parametrize("key", [key for key in OTHER if key not in ELSEWHERE])
@@ -122,6 +123,15 @@ def test_a_start_changes_the_line_that_starts_from_it() -> None:
     pair = identities({"shape": "pair"})
     other = identities({"shape": "pair"}, starts={"A": "random", "B": "0123"})
     assert [pair[name] == other[name] for name in ("A0", "B0", "A1", "B1")] == [True, False, False, False]
+
+
+def test_views_for_labeling_change_the_rounds_once_they_are_asked_for() -> None:
+    mirrored: dict[str, object] = {"augment": "sane"}
+    plain = identities(mirrored | {"labeling_views": ()})
+    assert plain == identities(mirrored)
+    changed = identities(mirrored | {"labeling_views": "flip"})
+    assert [plain[name] == changed[name] for name in ("A0", "A1", "A2")] == [True, False, False]
+    assert changed == identities(mirrored | {"labeling_views": "flip,flip"})
 
 
 def test_what_uniform_does_not_read_does_not_split_it() -> None:

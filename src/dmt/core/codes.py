@@ -40,6 +40,16 @@ def confident(logits: Tensor) -> tuple[Tensor, Tensor]:
     return labels.squeeze(1), encode(-others.log())
 
 
+def most_likely(probabilities: Tensor) -> tuple[Tensor, Tensor]:
+    """The same from probabilities (N, C, *S), for means of several: those of one net are better coded from its logits.
+
+    The others are added up instead of taken from 1, so nothing rounds to 1 here either.
+    """
+    top, labels = probabilities.max(1, keepdim=True)
+    others = probabilities.scatter(1, labels, 0.0).sum(1)
+    return labels.squeeze(1), encode(top.squeeze(1).log() - others.log())
+
+
 def encode(log_odds: Tensor) -> Tensor:
     """The nearest code, int32; what lies outside the range gets its end."""
     return ((log_odds - LOW) * STEPS).round().clamp(0, LEVELS - 1).to(torch.int32)

@@ -130,8 +130,8 @@ class Runner:
         """The part of the work that is its teacher's."""
         if work.stage.labels is None:
             return 0.0
-        net = self._config.net_of(work.stage.labels.line)
-        return build.forward_share(net) * self._tasks[work.seed][0].images_to_label()
+        passes = work.stage.labels.passes * build.forward_share(self._config.net_of(work.stage.labels.line))
+        return passes * self._tasks[work.seed][0].images_to_label()
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
         """Label, train, score and audit one stage; each part is skipped if it was done before."""
@@ -218,8 +218,8 @@ class Runner:
             store = labeler.load(task, place)
         else:
             by = family[wanted.by]
-            net = self._finished(by, task, wanted.line, wanted.copy)
-            teacher = Teacher(net, task, self._conditions.execution.device)
+            nets = tuple(self._finished(by, task, wanted.line, copy) for copy in wanted.copies)
+            teacher = Teacher(nets, task, self._conditions.execution.device, wanted.seen)
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             watcher.worked(self._labeling(work))
         return Lesson.open(store, task, folder, journal)

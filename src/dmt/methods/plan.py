@@ -4,13 +4,16 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dmt.core import selection
+from dmt.core import labeling_views, selection
+from dmt.core.labeling_views import LabelingView
 from dmt.core.schedule import Schedule
 from dmt.errors import ConfigError
 from dmt.objectives.base import Cost, Objective
+from dmt.options import neutral
 from dmt.types import BatchPlan, BatchShape, Sizes
 
 Copy = Literal["raw", "ema"]
+Labeler = Literal["raw", "ema", "mean"]
 Line = Literal["A", "B"]
 
 
@@ -23,16 +26,33 @@ class Labels:
         line: which of its nets.
         fraction: α, the share that is kept, most confident first.
         per_class: rank within each predicted class instead of over all.
-        copy: which of the teacher's nets labels, the raw one or its slow copy.
+        copy: which of the teacher's nets labels: the raw one, its slow copy, or both by the mean of what they say.
         noise: share of kept labels replaced by a wrong class. For stress tests only.
+        views: further views of every image, by the names of `labeling_views`, whose probabilities are averaged too.
     """
 
     by: str
     line: Line
     fraction: float
     per_class: bool = False
-    copy: Copy = "raw"
+    copy: Labeler = "raw"
     noise: float = 0.0
+    views: tuple[str, ...] = neutral(())
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """The nets that are asked."""
+        return ("raw", "ema") if self.copy == "mean" else (self.copy,)
+
+    @property
+    def seen(self) -> tuple[LabelingView, ...]:
+        """All views in which each of them sees an image, the plain one first."""
+        return labeling_views.every(self.views)
+
+    @property
+    def passes(self) -> float:
+        """Forward passes over an image that its label takes, those over a resized one counted by its pixels."""
+        return len(self.copies) * sum(view.pixels for view in self.seen)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from dmt.core import ramps
+from dmt.core import labeling_views, ramps
 from dmt.errors import unknown
 from dmt.methods.groups import Groups
-from dmt.methods.plan import Copy
+from dmt.methods.plan import Labeler
 from dmt.options import option, require
 
 
@@ -37,7 +37,10 @@ class Recipe:
     shape: Literal["chain", "pair"] = option("chain", "DMT's plan: a chain of fresh nets, or a pair fine-tuned in turn")
     share: float | None = option(None, "pair: share of the labels each first net sees (0.5 to 1), or none")
     ema: float | None = option(0.999, "decay of the slow copy kept beside every net, or none for no copy")
-    labeler: Copy = option("raw", "which copy of a net labels for the next: raw or ema")
+    labeler: Labeler = option("raw", "which copy of a net labels for the next: raw, ema or mean, both together (ours)")
+    labeling_views: tuple[str, ...] = option(
+        (), "further views that a label is the mean of (ours): flip and, for pixels, scales as 0.75", neutral=True
+    )
     strong_pseudo: bool = option(
         False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
     )
@@ -58,6 +61,7 @@ class Recipe:
         for key in ("momentum", "ema", "pseudo_noise"):
             require(key, getattr(self, key), 0 <= (getattr(self, key) or 0) < 1, "at least 0 and below 1")
         require("labeler", self.labeler, self.labeler == "raw" or self.ema is not None, "raw when ema is none")
+        labeling_views.every(self.labeling_views)  # refuses what is no view
         require("mixup", self.mixup, self.mixup is None or self.mixup > 0, "greater than 0, or none")
         require("share", self.share, self.share is None or 0.5 < self.share < 1, "between 0.5 and 1, or none")
         require("share", self.share, self.share is None or self.shape == "pair", "none unless shape is pair")

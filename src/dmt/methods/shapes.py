@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
+from dmt.core import labeling_views
 from dmt.core.schedule import Descent, Schedule
 from dmt.methods.groups import OnlineOptions
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
@@ -93,4 +94,5 @@ def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled:
 
 
 def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:
-    return Labels(by, line, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise)
+    views = labeling_views.sorted_names(recipe.labeling_views)
+    return Labels(by, line, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise, views)

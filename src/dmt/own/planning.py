@@ -135,8 +135,9 @@ def forecast(config: Config, contents: FolderContents, rates: Rates, methods: Se
     training = sum(rates.steps[kind(stage)] * stage.steps(sizes) for stage in planned)
     scored = len(contents.test) + (len(contents.validation) or validation_images(config))
     # the teacher labels all images; where these get labels, the finished student weighs them all once more
-    labeled = sizes.unlabeled * (1 if sizes.pixels else 2)
-    passes = sum(_nets(stage) * scored + (labeled if stage.labels is not None else 0) for stage in planned)
+    weighed = 0 if sizes.pixels else 1
+    labeled = sum(stage.labels.passes + weighed for stage in planned if stage.labels is not None) * sizes.unlabeled
+    passes = sum(_nets(stage) * scored for stage in planned) + labeled
     photos = sum(len(part) for _, part in contents.parts())
     return photos * rates.reading + training + passes * rates.forward
 

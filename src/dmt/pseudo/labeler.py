@@ -3,6 +3,7 @@
 The one folder that chooses between the store of images and that of pixels.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,13 +13,14 @@ from torch import Tensor, nn
 
 from dmt import files, run_files
 from dmt.core import codes, selection, streams
+from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.data.audits import Audit, LabelingObserver
 from dmt.data.pixels import palettes
 from dmt.pseudo.image_store import ImageStore
 from dmt.pseudo.pixel_store import PixelStore
 from dmt.pseudo.pixel_writer import PixelWriter
 from dmt.pseudo.store import Store
-from dmt.tasks.base import Task
+from dmt.tasks.base import Task, View
 from dmt.training import inference
 from dmt.types import ProgressCallback, Target
 
@@ -43,11 +45,12 @@ class Wish:
 
 
 class Teacher(NamedTuple):
-    """A finished net, on the device, and the task whose unlabeled images it labels."""
+    """Finished nets, on the device, and the task whose unlabeled images they label together."""
 
-    net: nn.Module
+    nets: tuple[nn.Module, ...]
     task: Task
     device: torch.device
+    views: tuple[LabelingView, ...] = (PLAIN,)  # in which every net sees every image
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def make(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit[Any]) -
     """
     if teacher.task.pixels:
         return _make_pixels(teacher, wish, folder, audit)
-    store = label(*teacher, wish)
+    store = label(teacher, wish)
     store.save(folder.path)
     return store
 
@@ -88,9 +91,10 @@ def observed(folder: Path) -> dict[str, Any]:
     return files.read_json(path) if path.exists() else {}
 
 
-def label(net: nn.Module, task: Task, device: torch.device, wish: Wish) -> ImageStore:
+def label(teacher: Teacher, wish: Wish) -> ImageStore:
     """A label for each image."""
-    target = inference.label(net, task, task.unlabeled, device)
+    nets, task, device, views = teacher
+    target = inference.label(nets, task, task.unlabeled, device, views)
     selected = _choose(target, len(task.classes), wish.fraction, per_class=wish.per_class)
     if wish.noise:
         target = _corrupt(target, selected, len(task.classes), wish.noise, wish.seed)
@@ -98,11 +102,11 @@ def label(net: nn.Module, task: Task, device: torch.device, wish: Wish) -> Image
 
 
 def _make_pixels(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit[Any]) -> PixelStore:
-    net, task, device = teacher
+    task, device = teacher.task, teacher.device
     unlabeled, palette = task.unlabeled, palettes.flat(task.colors)
     writer = PixelWriter(folder.path, unlabeled.ids, unlabeled.images.sizes, len(task.classes), palette, folder.cache)
     observer = audit.observer()
-    label_pixels(net, task, device, writer, observer, folder.on_progress)
+    label_pixels(teacher, writer, observer, folder.on_progress)
     # before the labels are complete: afterwards those that were not kept are gone
     files.write_json(folder.path / run_files.AUDIT, {} if observer is None else observer.numbers())
     writer.select(wish.fraction, wish.noise, wish.seed, device)
@@ -110,23 +114,31 @@ def _make_pixels(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit
 
 
 def label_pixels(
-    net: nn.Module,
-    task: Task,
-    device: torch.device,
+    teacher: Teacher,
     writer: PixelWriter,
     observer: LabelingObserver | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> None:
     """A label for each pixel, handed to the writer image by image: all logits at once would not fit into memory."""
     done = 0
-    for view, output in inference.logits(net, task, task.unlabeled, device):
-        labels, found = codes.confident(output)  # (n, H, W), padding included
+    for view, labels, found in _coded(teacher):  # (n, H, W), padding included
         if observer is not None:
             observer.see(view.positions, labels, found)
         writer.take(view.positions, labels, found)
         done += len(view.positions)
         if on_progress is not None:
-            on_progress(done, len(task.unlabeled))
+            on_progress(done, len(teacher.task.unlabeled))
+
+
+def _coded(teacher: Teacher) -> Iterator[tuple[View, Tensor, Tensor]]:
+    """Labels of some images at a time and the codes of their confidences."""
+    nets, task, device, views = teacher
+    if len(nets) == len(views) == 1:
+        for view, output in inference.logits(nets[0], task, task.unlabeled, device):
+            yield view, *codes.confident(output)
+    else:
+        for view, mean in inference.probabilities(nets, task, task.unlabeled, device, views):
+            yield view, *codes.most_likely(mean)
 
 
 def _choose(target: Target, classes: int, fraction: float, *, per_class: bool) -> Tensor:

@@ -173,7 +173,8 @@ def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 
 def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, object]) -> str | None:
     """How alike student and teacher are, if they are too much so."""
-    mine, theirs = stage.evidence("validation", "raw"), teacher.evidence("validation", str(labels["copy"]))
+    copy = "raw" if labels["copy"] == "mean" else str(labels["copy"])  # of a mean no evidence is kept
+    mine, theirs = stage.evidence("validation", "raw"), teacher.evidence("validation", copy)
     if mine is None or theirs is None or mine.images != theirs.images:
         agree = [line["agree"] for line in stage.journal("interval") if "agree" in line]
         late = agree[-max(1, len(agree) // 4) :]

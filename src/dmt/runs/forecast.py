@@ -62,7 +62,7 @@ def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: fl
     total_steps, total_seconds = 0, 0.0
     for stage in stages:
         steps, schedule, labels = stage.steps(sizes), stage.schedule, stage.labels
-        work = steps * stage.cost().passes + (forward * sizes.unlabeled if labels else 0.0)
+        work = steps * stage.cost().passes + (labels.passes * forward * sizes.unlabeled if labels else 0.0)
         seconds = 0.0 if rate is None else work / rate
         total_steps, total_seconds = total_steps + steps, total_seconds + seconds
         rows.add_row(

@@ -1,13 +1,14 @@
 """What training asks of a task."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from dmt.core.execution import Execution
+from dmt.core.labeling_views import LabelingView
 from dmt.core.metrics import Confusion
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.models.build import NetSpec
@@ -35,6 +36,7 @@ class View(NamedTuple):
     positions: Tensor  # (n,) int64, on the host: which images of the set these are
     images: Tensor  # (n, C, H, W) in [0, 1], on the device
     truth: Tensor | None  # (n, *S) int64, IGNORE where there is none; None if the set has no truth
+    sizes: Sequence[tuple[int, int]] = ()  # height and width of each without padding; empty if nothing is padded
 
 
 class Task(ABC):
@@ -74,6 +76,10 @@ class Task(ABC):
     @abstractmethod
     def views(self, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Iterator[View]:
         """All images for inference, each once."""
+
+    @abstractmethod
+    def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
+        """What a net says of a view's images if it sees them mirrored or resized: (n, C, *S), site by site."""
 
     @abstractmethod
     def target(self, pseudo: PseudoLabels[Any], positions: Tensor, view: View) -> Target:

@@ -1,7 +1,7 @@
 """Images that get one label each."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dmt.core.execution import Execution
+from dmt.core.labeling_views import LabelingView
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.images import augment, batches, splits
@@ -66,6 +67,10 @@ class Classification(Task):
             positions = torch.arange(start, min(start + count, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
             yield View(positions, batches.scale(images.images[positions].to(device)), truth)
+
+    def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
+        """Mirrored or not; other scales are refused before."""
+        return net(view.images.flip(-1) if seen.mirrored else view.images)
 
     def target(self, pseudo: PseudoLabels[Tensor], positions: Tensor, view: View) -> Target:
         """Of every image, whether it was kept or not."""

@@ -1,6 +1,6 @@
 """Images whose every pixel gets a label."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,9 +9,10 @@ import torch
 
 from dmt.core import codes, streams
 from dmt.core.execution import Execution
+from dmt.core.labeling_views import LabelingView
 from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoMaskOptions
-from dmt.data.pixels import published, size_groups
+from dmt.data.pixels import mapped_views, published, size_groups
 from dmt.data.pixels.pixel_audit import PixelAudit
 from dmt.data.pixels.pixel_batches import PixelBatches, Unlabeled
 from dmt.data.pixels.segment_options import SegmentOptions
@@ -73,11 +74,16 @@ class Segmentation(Task):
 
     def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
         """At their native size, padded to a multiple of `PADDING`; those of equal padded size share a batch."""
-        for group in size_groups.groups(images.images.sizes, pixels=min(4_000_000, LOGITS // len(self.classes))):
+        sizes = images.images.sizes
+        for group in size_groups.groups(sizes, pixels=min(4_000_000, LOGITS // len(self.classes))):
             truth = None
             if isinstance(images, LabeledSet):
                 truth = size_groups.truth(size_groups.gather_plane(images.labels, group, device))
-            yield View(torch.tensor(group.positions), size_groups.gather(images.images, group, device), truth)
+            gathered = size_groups.gather(images.images, group, device)
+            yield View(torch.tensor(group.positions), gathered, truth, [sizes[each] for each in group.positions])
+
+    def logits(self, view: View, seen: LabelingView, net: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        return mapped_views.logits(view.images, view.sizes, seen, net)
 
     def target(self, pseudo: PseudoLabels[Ragged], positions: torch.Tensor, view: View) -> Target:
         """Of the pixels that were kept, padded as in the view."""

@@ -1,13 +1,16 @@
 """Nets at work: predictions and scores, always in eval mode, with float32 logits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dmt.core.evidence import Evidence, EvidenceCollector
+from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.metrics import Confusion
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.tasks.base import Task, View
@@ -51,17 +54,51 @@ def logits(
     net: nn.Module, task: Task, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device
 ) -> Iterator[tuple[View, Tensor]]:
     """Float32 logits of all images, each once; the net's mode is put back."""
-    training = net.training
-    net.eval()
-    # pixels are many: convolutions in bf16 there, as in training; the nets compute their last layer in float32
-    half = task.pixels and device.type == "cuda"
-    try:
+    with _in_eval_mode([net]):
         for view in task.views(images, device):
-            with torch.autocast(device.type, torch.bfloat16, enabled=half):
-                output = net(view.images).float()
-            yield view, output
+            yield view, _forward(net, task.pixels, view.images)
+
+
+@torch.no_grad()
+def probabilities(
+    nets: Sequence[nn.Module],
+    task: Task,
+    images: UnlabeledSet[Any],
+    device: torch.device,
+    views: Sequence[LabelingView] = (PLAIN,),
+) -> Iterator[tuple[View, Tensor]]:
+    """Float32 probabilities of all images, each once: the mean over these nets and over these views of an image."""
+    with _in_eval_mode(nets):
+        for view in task.views(images, device):
+            passes = (
+                task.logits(view, seen, partial(_forward, net, task.pixels)).softmax(1)
+                for net in nets
+                for seen in views
+            )
+            total = next(passes)
+            for each in passes:
+                total += each
+            yield view, total.div_(len(nets) * len(views))
+
+
+@contextmanager
+def _in_eval_mode(nets: Sequence[nn.Module]) -> Iterator[None]:
+    modes = [net.training for net in nets]
+    try:
+        for net in nets:
+            net.eval()
+        yield
     finally:
-        net.train(training)
+        for net, training in zip(nets, modes, strict=True):
+            net.train(training)
+
+
+def _forward(net: nn.Module, pixels: bool, images: Tensor) -> Tensor:
+    # pixels are many: convolutions in bf16 there, as in training; the nets compute their last layer in float32
+    kind = images.device.type
+    with torch.autocast(kind, torch.bfloat16, enabled=pixels and kind == "cuda"):
+        output: Tensor = net(images).float()
+    return output
 
 
 def score(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device) -> Score:
@@ -96,11 +133,17 @@ def _score(meter: Confusion, pixels: bool) -> Score:
     )
 
 
-def label(net: nn.Module, task: Task, images: UnlabeledSet[Any], device: torch.device) -> Target:
-    """The net's label of every image and its confidence, on the host. For images in order; pixels are streamed."""
+def label(
+    nets: Sequence[nn.Module],
+    task: Task,
+    images: UnlabeledSet[Any],
+    device: torch.device,
+    views: Sequence[LabelingView] = (PLAIN,),
+) -> Target:
+    """The label that the nets together give every image, and its confidence, on the host; pixels are streamed."""
     # room for all at once: small results between the large tensors of a pass would keep the heap from shrinking
     target = Target(torch.empty(len(images), dtype=torch.int64), torch.empty(len(images)))
-    for view, output in logits(net, task, images, device):
-        confidence, labels = output.softmax(1).max(1)
+    for view, mean in probabilities(nets, task, images, device, views):
+        confidence, labels = mean.max(1)
         target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
     return target

@@ -68,6 +68,8 @@ def test_a_step_is_the_same_whatever_came_before() -> None:
 class Brighter:
     """Every image a little brighter, by a draw of its own; ``base`` tells policies apart."""
 
+    mirrors = False
+
     def __init__(self, base: int) -> None:
         self.base = base
 

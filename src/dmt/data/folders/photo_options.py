@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dmt.core.labeling_views import LabelingView
 from dmt.data.images import augment
 from dmt.data.images.augment import Augment
 from dmt.data.pixels.window_options import WindowOptions
@@ -39,6 +40,10 @@ class PhotoOptions:
     def policies(self) -> dict[str, Augment]:
         """The augmentation of every kind of view."""
         return augment.views(self.augment, self.augment_weak, self.augment_strong)
+
+    def require_shown(self, view: LabelingView) -> None:
+        """Refuse a view for labeling that nets never see in training."""
+        augment.require_shown(self.augment, view)
 
     @property
     def sizes(self) -> Sizes:

@@ -6,18 +6,24 @@ see ``weak`` and ``strong`` ones.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from dmt.core.labeling_views import LabelingView
 from dmt.data.images import geometry, randaugment
 from dmt.data.images.geometry import CropFlip
+from dmt.errors import ConfigError
 from dmt.types import STRONG
 
 
 class Augment(Protocol):
     """What a policy is."""
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether some images come with left and right exchanged."""
 
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> Any:
         """What becomes of ``count`` images: a tree of tensors."""
@@ -29,6 +35,8 @@ class Augment(Protocol):
 @dataclass(frozen=True)
 class Nothing:
     """Images as they are."""
+
+    mirrors: ClassVar[bool] = False
 
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> None:
         return None
@@ -45,6 +53,10 @@ class Crop:
     fill: int
     flip: bool
 
+    @property
+    def mirrors(self) -> bool:
+        return self.flip
+
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> CropFlip:
         return geometry.draw_crop_flip(count, self.padding, self.flip, generator, device)
 
@@ -58,6 +70,10 @@ class Strong:
 
     crop: Crop
     policy: randaugment.Policy
+
+    @property
+    def mirrors(self) -> bool:
+        return self.crop.mirrors
 
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> tuple[CropFlip, randaugment.Draws]:
         return self.crop.draw(count, generator, device), randaugment.draw(count, generator, device)
@@ -100,6 +116,10 @@ class Faded:
     brightness: float  # factors from 1 − b to 1 + b
     hole: float  # share of the shorter side
 
+    @property
+    def mirrors(self) -> bool:
+        return self.crop.mirrors
+
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> tuple[CropFlip, Tensor, Hole]:
         factors = 1 + self.brightness * (2 * torch.rand(count, generator=generator, device=device) - 1)
         return self.crop.draw(count, generator, device), factors, draw_hole(count, generator, device)
@@ -120,6 +140,10 @@ class Stronger:
     operations: int
     chance: float
     hole: float  # share of the shorter side
+
+    @property
+    def mirrors(self) -> bool:
+        return self.crop.mirrors
 
     def draw(
         self, count: int, generator: torch.Generator, device: torch.device
@@ -155,3 +179,17 @@ def views(train: str, weak: str | None = None, strong: str | None = None) -> dic
     names = {"train": train, "weak": weak or ("shift" if plain else "crop-flip")}
     names[STRONG] = strong or ("faded" if plain else "fixmatch")
     return {kind: POLICIES[name] for kind, name in names.items()}
+
+
+def require_shown(name: str, view: LabelingView) -> None:
+    """Refuse a view for labeling that nets never see in training with this policy."""
+    if view.scale != 1:
+        raise ConfigError(
+            f"labeling_views={view.scale:g}: scales are for pixels; images that get one label take flip only"
+        )
+    if view.mirrored and not POLICIES[name].mirrors:
+        others = ", ".join(key for key, policy in POLICIES.items() if policy.mirrors)
+        raise ConfigError(
+            f"labeling_views=flip needs nets that see mirrored images, and augment={name} mirrors none; "
+            f"set augment to one of {others}, or leave flip out"
+        )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dmt.core.labeling_views import LabelingView
 from dmt.data.images import augment
 from dmt.data.images.augment import Augment
 from dmt.data.images.datasets import DATASETS
@@ -43,6 +44,10 @@ class DataOptions:
     def policies(self) -> dict[str, Augment]:
         """The augmentation of every kind of view."""
         return augment.views(self.augment, self.augment_weak, self.augment_strong)
+
+    def require_shown(self, view: LabelingView) -> None:
+        """Refuse a view for labeling that nets never see in training."""
+        augment.require_shown(self.augment, view)
 
     @property
     def sizes(self) -> Sizes:

@@ -35,7 +35,7 @@ def groups(sizes: Sequence[tuple[int, int]], multiple: int = PADDING, pixels: in
     """
     alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for position, (height, width) in enumerate(sizes):
-        alike[_padded(height, multiple), _padded(width, multiple)].append(position)
+        alike[padded(height, multiple), padded(width, multiple)].append(position)
     found = []
     # the largest first: if memory is too small, that shows at once
     for height, width in sorted(alike, key=lambda size: (-size[0] * size[1], size)):
@@ -45,7 +45,8 @@ def groups(sizes: Sequence[tuple[int, int]], multiple: int = PADDING, pixels: in
     return found
 
 
-def _padded(length: int, multiple: int) -> int:
+def padded(length: int, multiple: int = PADDING) -> int:
+    """The next multiple."""
     return -(-length // multiple) * multiple
 
 

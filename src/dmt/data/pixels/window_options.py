@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from dmt.core.labeling_views import LabelingView
 from dmt.data.pixels.windows import Window
+from dmt.errors import ConfigError
 from dmt.options import option, require
 
 
@@ -27,3 +29,16 @@ class WindowOptions:
         height, width = self.crop
         low, high = self.scale
         return Window(height, width, (low, high), self.flip)
+
+    def require_shown(self, view: LabelingView) -> None:
+        """Refuse a view for labeling that nets never see in training."""
+        low, high = self.scale
+        if view.mirrored and not self.flip:
+            raise ConfigError(
+                "labeling_views=flip needs nets that see mirrored images; set flip=true too, or leave it out here"
+            )
+        if view.scale != 1 and not low <= view.scale <= high:
+            raise ConfigError(
+                f"labeling_views={view.scale:g} is no scale that nets see in training, {low:g} to {high:g}; "
+                f"set scale wider, or choose a view within it"
+            )

@@ -1,0 +1,48 @@
+"""In which views a teacher sees the images that it labels: as they are, mirrored, resized."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dmt.errors import ConfigError
+
+FLIP = "flip"
+
+
+class LabelingView(NamedTuple):
+    """One way to see an image."""
+
+    scale: float = 1.0  # of both sides
+    mirrored: bool = False  # left and right exchanged
+
+    @property
+    def pixels(self) -> float:
+        """How many a net looks at, relative to the plain image."""
+        return self.scale**2
+
+
+PLAIN = LabelingView()
+
+
+def sorted_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The same views always by the same names in the same order: ``flip`` first, then scales from small to large."""
+    names = tuple(names)
+    scales = sorted({_scale(name) for name in names if name != FLIP})
+    return (*((FLIP,) if FLIP in names else ()), *map(str, scales))
+
+
+def every(names: Iterable[str]) -> tuple[LabelingView, ...]:
+    """The plain image first, then all further views; with ``flip`` every scale comes with its mirror image."""
+    names = sorted_names(names)
+    scales = (1.0, *(_scale(name) for name in names if name != FLIP))
+    sides = (False, True) if FLIP in names else (False,)
+    return tuple(LabelingView(scale, mirrored) for scale in scales for mirrored in sides)
+
+
+def _scale(name: str) -> float:
+    try:
+        scale = float(name)
+    except ValueError:
+        scale = 0.0
+    if not 0.1 <= scale <= 10 or scale == 1:
+        raise ConfigError(f"labeling_views must be flip and, for pixels, scales such as 0.75,1.25, not '{name}'")
+    return scale
