@@ -34,7 +34,8 @@ from dmt.core import streams
 from dmt.data.audits import Audit
 from dmt.data.images.audit import ImageAudit
 from dmt.data.sets import LabeledSet
-from dmt.fitting.runner import Conditions, Runner
+from dmt.fitting.conditions import Conditions
+from dmt.fitting.runner import Runner
 from dmt.results.report import Report
 from dmt.results.tables import spread
 from dmt.runs import environment, progress, starting

@@ -57,7 +57,7 @@ def foretold(photos: Path, options: Sequence[str]) -> float:
 def shortened(photos: Path, share: float) -> list[str]:
     """Options for a schedule of this share of the usual length."""
     recipe = choosing.choose(photos, torch.device("cpu")).preset.config.recipe
-    epochs, rounds = (max(1, round(share * each)) for each in (recipe.epochs, recipe.epochs_round))
+    epochs, rounds = (max(1, round(share * each)) for each in (recipe.epochs, recipe.rounds()[0].epochs))
     return [] if share == 1 else ["--set", f"epochs={epochs}", "--set", f"epochs_round={rounds}"]
 
 

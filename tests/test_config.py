@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,9 @@ def test_what_flat_gives_override_takes() -> None:
         (("labeling_views", 3), "labeling_views must be a list of names, not '3'"),
         (("labeling_views", "0.75"), "scales are for pixels"),
         (("labeling_views", "flip"), "set augment to one of crop-flip, paper, sane, fixmatch, or leave flip out"),
+        (("epochs_round", "1,2,x"), "epochs_round must be a whole number, not 'x'"),
+        (("epochs_round", "none"), "epochs_round must be a whole number, not 'none'"),
+        (("mixup_round", "off"), "mixup_round must be a number, none or same, not 'off'"),
         (("augment", "shft"), "unknown augmentation 'shft'; did you mean 'shift'?"),
         (("labels", "105"), "labels must be a multiple of the 10 classes"),
         (("labels", "0"), "labels must be a multiple of the 10 classes, 10 or more"),
@@ -85,6 +89,30 @@ def test_toml(tmp_path: Path) -> None:
         config.from_toml(path)
     with pytest.raises(ConfigError, match="cannot read"):
         config.from_toml(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "toml", "value"),
+    [
+        ("epochs_round=1,2,4,4,4", "epochs_round = [1, 2, 4, 4, 4]", (1, 2, 4, 4, 4)),
+        ("epochs_round=3", "epochs_round = 3", 3),
+        ("gamma=1 2 3 4 5", "gamma = [1, 2, 3.0, 4, 5]", (1.0, 2.0, 3.0, 4.0, 5.0)),
+        ("gamma2=none", 'gamma2 = "none"', None),
+        ("mixup_round=none", 'mixup_round = "none"', None),
+        ("mixup_round=same", 'mixup_round = "same"', "same"),
+        ("mixup_round=0.5,0.5,none,none,0.1", 'mixup_round = [0.5, 0.5, "none", "none", 0.1]',
+         (0.5, 0.5, None, None, 0.1)),
+    ],
+)  # fmt: skip
+def test_options_of_rounds_are_typed_as_a_value_or_a_list(text: str, toml: str, value: object, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(toml)
+    key = text.split("=")[0]
+    for given in (config.from_pairs([text]), config.from_toml(path), {key: value}):
+        changed = config.override(BASE, given)
+        assert config.flat(changed)[key] == value
+        assert config.override(BASE, {key: config.shown(value)}) == changed  # as `dmt list options` shows it
+        assert config.override(BASE, json.loads(json.dumps(config.flat(changed)))) == changed  # as a run records it
 
 
 def test_pairs() -> None:

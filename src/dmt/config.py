@@ -185,21 +185,52 @@ def seeds(text: str) -> list[int]:
 def parse(key: str, value: Any, kind: Any) -> Any:
     """``value`` as ``kind``, or one line saying what was expected."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):  # always "X | None" here
-        if value is None or (isinstance(value, str) and value.lower() == "none"):
-            return None
-        return parse(key, value, next(arg for arg in args if arg is not types.NoneType))
+    if origin in (types.UnionType, typing.Union):
+        return _one_of(key, value, args)
     if origin is Literal:
         if value not in args:
             raise ConfigError(f"{key} must be one of {', '.join(args)}, not '{value}'")
         return value
     if origin is tuple:
-        items = value.replace(",", " ").split() if isinstance(value, str) else value
-        if not isinstance(items, list | tuple):
-            items = "names" if args[0] is str else "numbers, such as 0.5,1"
-            raise ConfigError(f"{key} must be a list of {items}, not '{value}'")
+        items = _items(value) if isinstance(value, str) else value
+        if not _listed(items):
+            wanted = "names" if args[0] is str else "numbers, such as 0.5,1"
+            raise ConfigError(f"{key} must be a list of {wanted}, not '{value}'")
         return tuple(parse(key, item, args[0]) for item in items)
     return _scalar(key, value, kind)
+
+
+def _one_of(key: str, value: Any, kinds: tuple[Any, ...]) -> Any:
+    """One of several kinds: none, a word, a list or a scalar. A list in text has several items."""
+    if types.NoneType in kinds and (value is None or (isinstance(value, str) and value.lower() == "none")):
+        return None
+    *others, last = sorted((kind for kind in kinds if kind is not types.NoneType), key=_rank)
+    for kind in others:
+        if typing.get_origin(kind) is Literal and value in typing.get_args(kind):
+            return value
+        if typing.get_origin(kind) is tuple and (len(_items(value)) > 1 if isinstance(value, str) else _listed(value)):
+            return parse(key, value, kind)
+    words = [str(word) for kind in others if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
+    try:
+        return parse(key, value, last)
+    except ConfigError as error:
+        if not words:
+            raise
+        also = ["none"] * (types.NoneType in kinds) + words
+        raise ConfigError(f"{key} must be a number, {' or '.join(also)}, not '{value}'") from error
+
+
+def _rank(kind: Any) -> int:
+    """In which order kinds are tried; the last takes what no other wants."""
+    return [Literal, tuple, None].index(typing.get_origin(kind))
+
+
+def _listed(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _items(text: str) -> list[str]:
+    return text.replace(",", " ").split()
 
 
 def _scalar(key: str, value: Any, kind: Any) -> Any:

@@ -100,7 +100,7 @@ def test_a_budget_is_kept(kind: str, share: float, request: pytest.FixtureReques
     assert len(lines) == 1
     recipe = shorter.recipe
     assert 1 <= recipe.epochs < config.recipe.epochs
-    assert 1 <= recipe.epochs_round <= config.recipe.epochs_round
+    assert 1 <= recipe.rounds()[0].epochs <= config.recipe.rounds()[0].epochs
     assert f"epochs={recipe.epochs} instead of {config.recipe.epochs}" in lines[0]
     assert f"epochs_round={recipe.epochs_round} instead of {config.recipe.epochs_round}" in lines[0]
     given_up = len(recipe.fractions) < len(config.recipe.fractions)
@@ -115,6 +115,21 @@ def test_a_budget_is_used(images: tuple[Config, FolderContents]) -> None:
     whole = planning.forecast(config, contents, seen, USUAL)
     shorter, _ = planning.within(config, contents, seen, whole / 2, USUAL)
     assert planning.forecast(shorter, contents, seen, USUAL) > 0.35 * whole
+
+
+def test_a_budget_shortens_every_round_of_a_list(images: tuple[Config, FolderContents]) -> None:
+    config, contents = images
+    config = override(config, {"fractions": (0.2, 0.4, 0.6, 0.8), "epochs_round": (10, 20, 40, 80)})
+    seen = rates(config, 0.05)
+    whole = planning.forecast(config, contents, seen, USUAL)
+    for share in (0.5, 0.1):
+        shorter, lines = planning.within(config, contents, seen, share * whole, USUAL)
+        assert planning.forecast(shorter, contents, seen, USUAL) <= share * whole
+        lengths = [each.epochs for each in shorter.recipe.rounds()]
+        assert lengths == sorted(lengths)  # in the same proportion
+        assert lengths[0] < lengths[-1] < 80
+        assert f"epochs_round={','.join(map(str, lengths))} instead of 10,20,40,80" in lines[0]
+        assert shorter.recipe.fractions == config.recipe.fractions  # the list says how many rounds there are
 
 
 def test_time_to_spare_lengthens_nothing(images: tuple[Config, FolderContents]) -> None:

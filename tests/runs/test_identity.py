@@ -22,7 +22,7 @@ OTHER: dict[str, object] = {
     "batch_labeled": 16, "epochs": 5, "epochs_round": 3, "rate": 0.3, "rate_round": 0.3, "rate_ramp": "poly",
     "momentum": 0.8, "weight_decay": 1e-3, "mixup": None, "gamma": 5.0, "gamma2": 2.0, "gamma_ramp": False,
     "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
-    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2,
+    "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "mixup_round": None,
     "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True,
 }  # fmt: skip
 ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong"}
@@ -39,8 +39,7 @@ GROUPED = [key for key in configuration.flat(BASE) if "." in key]
 
 ROUNDS_ONLY = {
     "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
-    "per_class", "labeler", "double_statistics", "pseudo_noise", "shape",
-    "strong_pseudo",
+    "per_class", "labeler", "double_statistics", "pseudo_noise", "shape", "mixup_round", "strong_pseudo",
 }  # fmt: skip
 
 

@@ -128,10 +128,15 @@ def test_a_broken_default_is_mended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "grid"),
-    [({}, {"mixup": "none"}), ({}, {"mixup": "0.5,none"}), ({"mixup": "none"}, {"mixup": "0.2..0.8"})],
+    [
+        ({}, {"mixup": "none"}),
+        ({}, {"mixup": "0.5,none"}),
+        ({"mixup": "none"}, {"mixup": "0.2..0.8"}),
+        ({}, {"mixup_round": "none"}),
+    ],
 )
 def test_mixup_is_not_compared_with_none(settings: dict[str, str], grid: dict[str, str], tmp_path: Path) -> None:
-    search: dict[str, Any] = {"search": "optuna", "trials": 2} if ".." in grid["mixup"] else {}
+    search: dict[str, Any] = {"search": "optuna", "trials": 2} if ".." in grid.get("mixup", "") else {}
     with pytest.raises(ConfigError, match="with and without mixup cannot be compared"):
         tune(tmp_path / "t", settings=BRIEF | settings, grid=grid, **search)
     assert not (tmp_path / "t").exists()
@@ -233,10 +238,16 @@ def test_what_means_nothing_is_refused_in_one_line(options: dict[str, Any], word
     assert not (tmp_path / "t").exists()
 
 
-def test_choices_of_fractions_are_separated_by_a_slash() -> None:
+def test_choices_that_are_lists_are_separated_by_a_slash() -> None:
     given = search_space.from_pairs(["fractions=0.2, 0.6,1/0.5,1", "fractions=1", "gamma=1", "gamma=3"])
     assert search_space.parse(given) == {"fractions": ((0.2, 0.6, 1.0), (0.5, 1.0), (1.0,)), "gamma": (1.0, 3.0)}
     assert len(list(search_space.grid(search_space.parse(given)))) == 6
+    given = search_space.from_pairs(["gamma=1,2/3", "gamma=5,6", "epochs_round=1,2", "mixup_round=0.5,none/none/same"])
+    assert search_space.parse(given) == {
+        "gamma": ((1.0, 2.0), 3.0, 5.0, 6.0), "epochs_round": (1, 2), "mixup_round": ((0.5, None), None, "same"),
+    }  # fmt: skip
+    assert search_space.parse({"gamma": [[1, 2], 3]}) == {"gamma": ((1.0, 2.0), 3.0)}
+    assert search_space.name({"gamma": (1.0, 2.0)}) == "gamma=1,2"
     with pytest.raises(ConfigError, match="--grid takes option=value"):
         search_space.from_pairs(["gamma"])
 

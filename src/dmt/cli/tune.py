@@ -36,7 +36,7 @@ def tune(
         typer.Option(
             "--grid",
             metavar="KEY=A,B,…",
-            help="Values to try; repeatable; choices of fractions are separated by /.  [default: the paper's gamma]",
+            help="Values to try; repeatable; choices that are lists are separated by /.  [default: the paper's gamma]",
         ),
     ] = None,
     search: Annotated[str, typer.Option(help="grid: every combination; optuna: as many as --trials, drawn.")] = "grid",

@@ -10,8 +10,8 @@ from dmt import presets
 from dmt.config import Config
 from dmt.data.folders import photos
 from dmt.errors import ConfigError, RunError
+from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
-from dmt.fitting.runner import Conditions
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
 from dmt.own.choosing import Asked

@@ -10,8 +10,9 @@ from dmt import config as configuration
 from dmt import presets
 from dmt.errors import ConfigError
 from dmt.fitting import folder_policy, request
+from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
-from dmt.fitting.runner import Conditions, Runner
+from dmt.fitting.runner import Runner
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.results.report import Report

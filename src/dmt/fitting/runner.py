@@ -1,7 +1,7 @@
 """What a run's folder still lacks, trained stage by stage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from torch import nn
 from dmt import files, run_files
 from dmt.config import Config
 from dmt.core import streams
-from dmt.core.execution import Execution
 from dmt.data.audits import Audit
 from dmt.data.sets import LabeledSet
-from dmt.fitting import assessment, samples, teaching
+from dmt.fitting import concluding, samples, teaching
+from dmt.fitting.conditions import Conditions
+from dmt.fitting.stage_nets import StageNets
 from dmt.fitting.teaching import Lesson
 from dmt.methods import catalogue
 from dmt.models import build
@@ -23,32 +24,16 @@ from dmt.pseudo import labeler
 from dmt.pseudo.labeler import LabelFolder, Teacher
 from dmt.pseudo.store import Store
 from dmt.results import guard, reading
-from dmt.runs import progress, sharing, starting, trial
+from dmt.runs import sharing, starting, trial
 from dmt.runs.folder import Folder, Job
 from dmt.runs.identity import Work, identify
 from dmt.runs.starting import Starts
-from dmt.runs.stopping import Stop
 from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.training import loop
-from dmt.training.checkpoint import Checkpoint, finished_net
+from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
-from dmt.training.trainer import Trainer, Training
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Where and how a run works. None of this enters an identity: a run may move and be resumed elsewhere.
-
-    A GPU rounds differently and draws other augmentations than a CPU; each is as valid as the other.
-    """
-
-    data_folder: Path
-    execution: Execution
-    checkpoint_every: float
-    stop: Stop
-    watcher: progress.Watcher
-    donors: Sequence[Path] = ()
+from dmt.training.trainer import Trainer
 
 
 class Runner:
@@ -82,6 +67,10 @@ class Runner:
                 trial.fills(task, self._config.net_of(line), start)
         if starting.alike(self._starts, self._config):
             watcher.note("note: both nets start alike, so they will hardly disagree; consider --set share=0.8")
+
+    @property
+    def _nets(self) -> StageNets:
+        return StageNets(self._config, self.folder, self._starts, self._conditions)
 
     @property
     def threads_for(self) -> tuple[int, int, int]:
@@ -159,8 +148,8 @@ class Runner:
         pseudo = None if lesson is None else lesson.pseudo
         plan, execution = work.stage.batch_plan(work.stream_seed), self._conditions.execution
         batches = task.batches(labeled, pseudo, plan, execution)
-        nets: dict[str, nn.Module] = {line: self._net(work, line, task, family) for line in work.stage.lines}
-        trainer = Trainer(nets, self._training(work, steps, task), batches, execution)
+        nets: dict[str, nn.Module] = {line: self._nets.first(work, line, task, family) for line in work.stage.lines}
+        trainer = Trainer(nets, self._nets.training(work, steps, task), batches, execution)
         self._announce(title, steps, work.cost, checkpoint.state())
         watcher = self._conditions.watcher
         pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, watcher.step)
@@ -170,7 +159,8 @@ class Runner:
         try:
             if not loop.fit(trainer, checkpoint, journal, pace):
                 raise self._conditions.stop.error()
-            self._conclude(work, title, trainer, lesson)
+            said = concluding.conclude(work, trainer, lesson, self._tasks[work.seed], place)
+            watcher.note(f"{title}: {said}")
             journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
         finally:
             trainer.close()
@@ -218,86 +208,11 @@ class Runner:
             store = labeler.load(task, place)
         else:
             by = family[wanted.by]
-            nets = tuple(self._finished(by, task, wanted.line, copy) for copy in wanted.copies)
+            nets = tuple(self._nets.finished(by, task, wanted.line, copy) for copy in wanted.copies)
             teacher = Teacher(nets, task, self._conditions.execution.device, wanted.seen)
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             watcher.worked(self._labeling(work))
         return Lesson.open(store, task, folder, journal)
-
-    def _finished(self, work: Work, task: Task, line: str, copy: str) -> nn.Module:
-        spec = task.net_spec(self._config.net_of(line))
-        net = finished_net(self.folder.stage(work.place), spec, line, copy)
-        execution = self._conditions.execution
-        return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
-
-    def _net(self, work: Work, line: str, task: Task, family: Mapping[str, Work]) -> nn.Module:
-        """The net of a line as the stage begins with it: a fresh one, or that of an earlier stage."""
-        stage = work.stage
-        if stage.start is not None:
-            return self._finished(family[stage.start], task, line, "raw")
-        spec = task.net_spec(self._config.net_of(line))
-        first = line == stage.lines[0]  # its seed is the one that a stage of this line alone has
-        names = ("net",) if first else ("net", line)
-        fresh = build.build(spec, streams.seed_of(work.stream_seed, *names))
-        # a stage that resumes takes its parameters from its own checkpoint
-        if Checkpoint(self.folder.stage(work.place)).state() is None:
-            said = self._starts.fill(fresh, spec, line)
-            if said is not None:
-                self._conditions.watcher.note(f"{stage.name}: {said}")
-        return fresh
-
-    def _training(self, work: Work, steps: int, task: Task) -> Training:
-        """What the stage trains besides its nets, and how."""
-        stage, classes = work.stage, len(task.classes)
-        channels = task.net_spec(self._config.net_of(stage.lines[0])).shape[0]
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
-            parts = stage.objective.parts(channels, classes)
-        memory = stage.objective.memory(task.sizes(0), classes)
-        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory)
-
-    def _conclude(self, work: Work, title: str, trainer: Trainer, lesson: Lesson | None) -> None:
-        """Scores and audit of a finished stage go to the journal, and nowhere else."""
-        task, audit = self._tasks[work.seed]
-        place = self.folder.stage(work.place)
-        seconds = (Checkpoint(place).state() or {})["seconds"]
-        steps = trainer.steps
-        step = work.stage.cost()
-        cost = {
-            "steps": steps,
-            "images": steps * work.stage.schedule.batch,
-            "learned": steps * step.learned,
-            "looked": steps * step.looked,
-            "seconds": seconds,
-        }
-        # the Oracle was trained on the validation images too
-        splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
-        scores = assessment.scores(trainer, task, splits, place)
-        checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
-        net = next(iter(trainer.nets.values()))
-        samples.write_prediction(place / run_files.SAMPLES, net, task, trainer.device)
-        Journal(place / run_files.JOURNAL).write("round", scores=scores, audit=checked, cost=cost)
-        if lesson is not None:
-            lesson.close()
-        self._conditions.watcher.note(f"{title}: {_said(scores)} after {steps} steps, "
-                                      f"{progress.duration(seconds)}")  # fmt: skip
-
-
-def _said(scores: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]) -> str:
-    """A stage's scores in words: on the test images or, where there are none, on the validation images."""
-    split = next((split for split in ("test", "validation") if split in scores), None)
-    if split is None:
-        return "done"
-    lines = scores[split]
-    key, name = (
-        ("mean_iou", "mean IoU") if "mean_iou" in next(iter(lines.values()))["raw"] else ("accuracy", "accuracy")
-    )
-
-    def net(copies: Mapping[str, Mapping[str, Any]]) -> str:
-        slow = f" (EMA {copies['ema'][key]:.2f})" if "ema" in copies else ""
-        return f"{copies['raw'][key]:.2f}{slow}"
-
-    return f"{split} {name} {', '.join(map(net, lines.values()))}"
 
 
 def _shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:

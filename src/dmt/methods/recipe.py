@@ -1,13 +1,31 @@
 """The options of all methods: what a preset pins and a user may override."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from dmt.core import labeling_views, ramps
-from dmt.errors import unknown
+from dmt.errors import ConfigError, unknown
 from dmt.methods.groups import Groups
 from dmt.methods.plan import Labeler
 from dmt.options import option, require
+
+Value = TypeVar("Value", int, float, float | None)
+
+BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2")
+"""Options that may be a list with one value for each round."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a recipe gives one round, counted from 1."""
+
+    number: int
+    fraction: float
+    epochs: int
+    rate: float
+    mixup: float | None
+    gamma: float
+    gamma2: float | None
 
 
 @dataclass(frozen=True)
@@ -22,15 +40,24 @@ class Recipe:
     batch_labeled: int = option(64, "labeled images per step of a round")
     epochs: int = option(1060, "Baseline: passes over the labels")
     epochs_oracle: int = option(300, "Oracle: passes over all training images")
-    epochs_round: int = option(750, "each round: passes over its pseudo-labeled set")
+    epochs_round: int | tuple[int, ...] = option(
+        750, "each round: passes over its pseudo-labeled set; a list for one number a round"
+    )
     rate: float = option(0.2, "learning rate of Baseline and Oracle")
-    rate_round: float = option(0.1, "learning rate of a round")
+    rate_round: float | tuple[float, ...] = option(0.1, "learning rate of a round; a list for one a round")
     rate_ramp: str = option("cosine", "how the learning rate falls: cosine, poly or constant")
     momentum: float = option(0.9, "SGD momentum")
     weight_decay: float = option(5e-4, "weight decay, on every parameter")
     mixup: float | None = option(0.75, "mixup's Beta parameter, or none")
-    gamma: float = option(4.0, "γ1 of the dynamic weight, where both nets agree")
-    gamma2: float | None = option(None, "γ2, where they disagree and the teacher is surer; none: as gamma")
+    mixup_round: float | Literal["same"] | tuple[float | None, ...] | None = option(
+        "same", "the same in rounds, or none; a list for one a round; same: as mixup", neutral=True
+    )
+    gamma: float | tuple[float, ...] = option(
+        4.0, "γ1 of the dynamic weight, where both nets agree; a list for one a round"
+    )
+    gamma2: float | tuple[float, ...] | None = option(
+        None, "γ2, where they disagree and the teacher is surer; none: as gamma; a list for one a round"
+    )
     gamma_ramp: bool = option(True, "let γ grow over a round by exp(-5(1-t/T)²)")
     fractions: tuple[float, ...] = option((0.2, 0.4, 0.6, 0.8, 1.0), "share of pseudo labels kept, round by round")
     per_class: bool = option(False, "rank pseudo labels within each class instead of over all")
@@ -53,17 +80,62 @@ class Recipe:
         if self.rate_ramp not in ramps.RATES:
             raise unknown("rate_ramp", self.rate_ramp, ramps.RATES)
         for key in ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round"):
-            require(key, getattr(self, key), getattr(self, key) >= 1, "at least 1")
+            for value in self._values(key):
+                require(key, value, value >= 1, "at least 1")
         for key in ("rate", "rate_round"):
-            require(key, getattr(self, key), getattr(self, key) > 0, "greater than 0")
+            for value in self._values(key):
+                require(key, value, value > 0, "greater than 0")
         for key in ("gamma", "gamma2", "weight_decay"):
-            require(key, getattr(self, key), (getattr(self, key) or 0) >= 0, "at least 0")
+            for value in self._values(key):
+                require(key, value, (value or 0) >= 0, "at least 0")
         for key in ("momentum", "ema", "pseudo_noise"):
             require(key, getattr(self, key), 0 <= (getattr(self, key) or 0) < 1, "at least 0 and below 1")
         require("labeler", self.labeler, self.labeler == "raw" or self.ema is not None, "raw when ema is none")
         labeling_views.every(self.labeling_views)  # refuses what is no view
-        require("mixup", self.mixup, self.mixup is None or self.mixup > 0, "greater than 0, or none")
+        for key in ("mixup", "mixup_round"):
+            for value in self._values(key):
+                require(key, value, value in (None, "same") or value > 0, "greater than 0, or none")
         require("share", self.share, self.share is None or 0.5 < self.share < 1, "between 0.5 and 1, or none")
         require("share", self.share, self.share is None or self.shape == "pair", "none unless shape is pair")
         good = bool(self.fractions) and all(0 < fraction <= 1 for fraction in self.fractions)
         require("fractions", list(self.fractions), good, "one or more numbers above 0 and up to 1")
+        for key in self.lists:
+            self._require_one_a_round(key)
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """Options that have one value for each round."""
+        return tuple(key for key in BY_ROUND if isinstance(getattr(self, key), tuple))
+
+    def rounds(self) -> tuple[Round, ...]:
+        """What each round gets."""
+        mixup = self.mixup if self.mixup_round == "same" else self.mixup_round
+        return tuple(
+            Round(
+                at + 1,
+                fraction,
+                _of_round(self.epochs_round, at),
+                _of_round(self.rate_round, at),
+                _of_round(mixup, at),
+                _of_round(self.gamma, at),
+                _of_round(self.gamma2, at),
+            )
+            for at, fraction in enumerate(self.fractions)
+        )
+
+    def _values(self, key: str) -> tuple[Any, ...]:
+        value = getattr(self, key)
+        return value if isinstance(value, tuple) else (value,)
+
+    def _require_one_a_round(self, key: str) -> None:
+        given, rounds = len(getattr(self, key)), len(self.fractions)
+        if given != rounds:
+            fractions = ",".join(f"{fraction:g}" for fraction in self.fractions)
+            raise ConfigError(
+                f"{key} lists {given} values, but there are {rounds} rounds (fractions={fractions}); "
+                f"give one value for each, or one for all"
+            )
+
+
+def _of_round(value: Value | tuple[Value, ...], at: int) -> Value:
+    return value[at] if isinstance(value, tuple) else value

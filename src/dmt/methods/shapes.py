@@ -8,7 +8,7 @@ from dmt.core import labeling_views
 from dmt.core.schedule import Descent, Schedule
 from dmt.methods.groups import OnlineOptions
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
-from dmt.methods.recipe import Recipe
+from dmt.methods.recipe import Recipe, Round
 from dmt.objectives.itself import Online
 from dmt.objectives.stored import Stored, StoredStrong
 from dmt.objectives.truth import Supervised
@@ -25,7 +25,7 @@ def online(recipe: Recipe, own: OnlineOptions) -> Plan:
     """A Baseline, then one long stage in which the net learns from its own present labels."""
     first = _supervised("A", recipe)
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
-    schedule = _schedule(recipe, own.epochs, recipe.rate_round, **sizes)
+    schedule = _schedule(recipe, own.epochs, recipe.rounds()[0].rate, **sizes)
     second = Stage("A1", ("A",), 1, Online(own.threshold), schedule, start=first.name)
     return Plan((first, second), (second.name,))
 
@@ -34,10 +34,10 @@ def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = Fa
     """Algorithm 1: each net labels for the next, which starts afresh or continues from it."""
     recipe = replace(recipe, per_class=True) if per_class else recipe
     stages = [_supervised("A", recipe)]
-    for number, fraction in enumerate(recipe.fractions, start=1):
+    for each in recipe.rounds():
         teacher = stages[-1].name
         start = None if restart else teacher
-        stages.append(_round("A", number, recipe, weighting, _labels(recipe, teacher, "A", fraction), start))
+        stages.append(_round("A", each, recipe, weighting, _labels(recipe, teacher, "A", each.fraction), start))
     return Plan(tuple(stages), (stages[-1].name,))
 
 
@@ -46,11 +46,11 @@ def pair(recipe: Recipe, weighting: str) -> Plan:
     share_a = None if recipe.share is None else Share(recipe.share, "head")
     share_b = None if recipe.share is None else Share(recipe.share, "tail")
     stages = [_supervised("A", recipe, share=share_a), _supervised("B", recipe, share=share_b)]
-    for number, fraction in enumerate(recipe.fractions, start=1):
+    for each in recipe.rounds():
         a, b = stages[-2].name, stages[-1].name
         # both learn from round i-1, never from the peer's fresh net of this round
-        stages.append(_round("A", number, recipe, weighting, _labels(recipe, b, "B", fraction), a))
-        stages.append(_round("B", number, recipe, weighting, _labels(recipe, a, "A", fraction), b))
+        stages.append(_round("A", each, recipe, weighting, _labels(recipe, b, "B", each.fraction), a))
+        stages.append(_round("B", each, recipe, weighting, _labels(recipe, a, "A", each.fraction), b))
     return Plan(tuple(stages), (stages[-2].name, stages[-1].name))
 
 
@@ -71,21 +71,21 @@ def _supervised(
     return Stage(f"{line}0", (line,), 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
 
 
-def _round(line: Line, number: int, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
+def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
     # γ belongs to the weighting: under uniform it would only split the identity of equal stages
     dynamic = weighting != "uniform"
     kind = StoredStrong if recipe.strong_pseudo else Stored
     objective = kind(
         weighting,
-        gamma=recipe.gamma if dynamic else 1.0,
-        gamma2=recipe.gamma2 if dynamic else None,
+        gamma=given.gamma if dynamic else 1.0,
+        gamma2=given.gamma2 if dynamic else None,
         ramp=recipe.gamma_ramp if dynamic else False,
-        mixup=recipe.mixup,
+        mixup=given.mixup,
         double_statistics=recipe.double_statistics if dynamic else False,
     )
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
-    schedule = _schedule(recipe, recipe.epochs_round, recipe.rate_round, **sizes)
-    return Stage(f"{line}{number}", (line,), number, objective, schedule, start=start, labels=labels)
+    schedule = _schedule(recipe, given.epochs, given.rate, **sizes)
+    return Stage(f"{line}{given.number}", (line,), given.number, objective, schedule, start=start, labels=labels)
 
 
 def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled: int = 0) -> Schedule:

@@ -1,7 +1,7 @@
 """How long a run on a folder will take, from timing a few steps; and a schedule that fits a budget."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +37,9 @@ LENGTHS = ("epochs", "epochs_round", *(f"{group}.epochs" for group in catalogue.
 
 SHORTENED = (*LENGTHS, "fractions")
 """Options that a budget may change."""
+
+Length = int | tuple[int, ...]
+"""Epochs: of a stage, or of each round."""
 
 Kind = tuple[str, Cost]
 """Stages of one kind have steps that take equally long: the name of their objective, and what a step costs."""
@@ -165,7 +168,7 @@ def within(
     if whole <= SHARE * budget:
         return config, (f"the whole schedule fits the budget: about {_minutes(whole)} of {_minutes(budget)}",)
     fewer, given_up = config, []
-    if whole > 4 * budget and len(config.recipe.fractions) > 3:
+    if whole > 4 * budget and len(config.recipe.fractions) > 3 and not config.recipe.lists:
         fewer = configuration.override(config, {"fractions": (0.4, 0.7, 1.0)})
         if stages(fewer, methods) != stages(config, methods):  # there are rounds
             given_up.append(f"3 rounds instead of {len(config.recipe.fractions)}")
@@ -175,7 +178,8 @@ def within(
     factor = max(0.0, min(1.0, (SHARE * budget - fixed) / max(seconds(fewer) - fixed, 1e-9)))
     shorter = _shortened(fewer, methods, factor)
     before, after = lengths(config, methods), lengths(shorter, methods)
-    given_up.append(", ".join(f"{key}={after[key]} instead of {before[key]}" for key in before))
+    shown = configuration.shown
+    given_up.append(", ".join(f"{key}={shown(after[key])} instead of {shown(before[key])}" for key in before))
     expected = seconds(shorter)
     line = f"to fit {_minutes(budget)} the run gives up {' and '.join(given_up)}: about {_minutes(expected)} now"
     if expected <= budget:
@@ -183,18 +187,24 @@ def within(
     return shorter, (line, "even the shortest schedule takes longer than the budget; the run will stop there")
 
 
-def lengths(config: Config, methods: Sequence[str]) -> dict[str, int]:
+def lengths(config: Config, methods: Sequence[str]) -> dict[str, Length]:
     """Options that say how long the stages of these methods train, with their values."""
     values = configuration.flat(config)
     planned = stages(config, methods)
-    longer = {key: configuration.override(config, {key: values[key] + 1}) for key in LENGTHS}
+    longer = {key: configuration.override(config, {key: _each(values[key], lambda n: n + 1)}) for key in LENGTHS}
     return {key: values[key] for key in LENGTHS if stages(longer[key], methods) != planned}
 
 
 def _shortened(config: Config, methods: Sequence[str], factor: float) -> Config:
     """All stages in the same proportion; rounded up they would not fit."""
     found = lengths(config, methods)
-    return configuration.override(config, {key: max(1, int(value * factor)) for key, value in found.items()})
+    shorter = {key: _each(value, lambda epochs: max(1, int(epochs * factor))) for key, value in found.items()}
+    return configuration.override(config, shorter)
+
+
+def _each(length: Length, change: Callable[[int], int]) -> Length:
+    """A length changed; a list of them round by round."""
+    return tuple(map(change, length)) if isinstance(length, tuple) else change(length)
 
 
 def _minutes(seconds: float) -> str:

@@ -13,6 +13,7 @@ from dmt import presets
 from dmt.core import evidence
 from dmt.data.folders.photo_files import shown
 from dmt.methods import catalogue
+from dmt.methods.recipe import BY_ROUND
 from dmt.results.reading import JobResult, StageResult
 
 WORSE = 1.0
@@ -279,10 +280,18 @@ def option(job: JobResult, stage: StageResult, name: str) -> str:
 
 def _slower(job: JobResult, stage: StageResult) -> str:
     """Half the learning rate, by the option of the stage."""
-    schedule = stage.outline.get("schedule", {})
-    rate = schedule.get("descent", schedule).get("rate")  # release 0.1 wrote it beside the epochs
+    rate = _rate(stage)
     key = option(job, stage, "rate")
-    return f"a lower {key}" if rate is None else f"--set {key}={rate / 2:g}"
+    if rate is None:
+        return f"a lower {key}"
+    listed = key in BY_ROUND and len({_rate(each) for each in job.stages if each.round}) > 1
+    return f"a lower {key} in round {stage.round}" if listed else f"--set {key}={rate / 2:g}"
+
+
+def _rate(stage: StageResult) -> float | None:
+    schedule = stage.outline.get("schedule", {})
+    found: float | None = schedule.get("descent", schedule).get("rate")  # release 0.1 wrote it beside the epochs
+    return found
 
 
 def _trained(job: JobResult, stage: StageResult) -> str:

@@ -12,7 +12,8 @@ from dmt import config as configuration
 from dmt.config import Config
 from dmt.errors import ConfigError, unknown
 from dmt.methods import catalogue
-from dmt.methods.recipe import Recipe
+from dmt.methods.plan import Plan
+from dmt.methods.recipe import BY_ROUND, Recipe
 
 GAMMAS = {"images": (3.0, 4.0, 5.0, 6.0), "pixels": (1.0, 3.0, 5.0, 7.0, 9.0), "cityscapes": (3.0, 4.0, 5.0, 6.0)}
 """The paper's grids of γ: of CIFAR-10 for all images, of PASCAL VOC for all pixels but those of Cityscapes."""
@@ -45,9 +46,18 @@ def tunable() -> dict[str, Any]:
 
 
 def _number(kind: Any) -> type | None:
-    """int or float, also if it may be none."""
-    inner = [each for each in typing.get_args(kind) or (kind,) if each is not types.NoneType]
+    """int or float, also if it may be none, a word or a list for the rounds."""
+    inner = [each for each in _kinds(kind) if each is not types.NoneType and typing.get_origin(each) is None]
     return inner[0] if inner in ([int], [float]) else None
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    return typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
+
+
+def _separator(key: str, text: str) -> str:
+    """Between choices, some of which may be lists of numbers."""
+    return "/" if key == "fractions" or (key in BY_ROUND and "/" in text) else ","
 
 
 def default(config: Config) -> Space:
@@ -63,12 +73,18 @@ def from_pairs(pairs: Sequence[str]) -> dict[str, str]:
         key, equals, text = (part.strip() for part in pair.partition("="))
         if not equals or not key or not text:
             raise ConfigError(f"--grid takes option=value,value,…, not '{pair}'; e.g. --grid gamma=1,3,5")
-        found[key] = f"{found[key]}{'/' if key == 'fractions' else ','}{text}" if key in found else text
+        found[key] = _joined(key, found[key], text) if key in found else text
     return found
 
 
+def _joined(key: str, one: str, other: str) -> str:
+    """The choices of both. Where some are lists, a slash parts those of the other too."""
+    between = _separator(key, one + other)
+    return between.join(each.replace(_separator(key, each), between) for each in (one, other))
+
+
 def parse(grid: Mapping[str, Any]) -> Space:
-    """A space from values, or from text as typed: ``1,3,5``, ``0.01..0.3``, or ``0.5,1/1`` for fractions."""
+    """A space from values, or from text as typed: ``1,3,5``, ``0.01..0.3``, or ``0.5,1/1`` where choices are lists."""
     kinds = tunable()
     space: Space = {}
     for key, given in grid.items():
@@ -77,7 +93,7 @@ def parse(grid: Mapping[str, Any]) -> Space:
         if isinstance(given, Range) or (isinstance(given, str) and ".." in given):
             space[key] = given if isinstance(given, Range) else _range(key, given, kinds[key])
             continue
-        texts = given.split("/" if key == "fractions" else ",") if isinstance(given, str) else given
+        texts = given.split(_separator(key, given)) if isinstance(given, str) else given
         values = [configuration.parse(key, each.strip() if isinstance(each, str) else each, kinds[key])
                   for each in texts]  # fmt: skip
         space[key] = tuple(dict.fromkeys(values))
@@ -104,12 +120,17 @@ def require_sense(space: Space, config: Config, method: str) -> None:
             raise ConfigError(
                 f"{key}={configuration.shown(some)} changes nothing that {method} trains; give other --grid values"
             )
-        without = {value is None for value in (config.recipe.mixup, *some)}
-        if key == "mixup" and len(without) > 1 and not config.data.sizes.pixels:
+        mixed = {_mixes(plan) for plan in (plain, *plans)}
+        if key in ("mixup", "mixup_round") and len(mixed) > 1 and not config.data.sizes.pixels:
             raise ConfigError(
                 "nets trained with and without mixup cannot be compared by fine-grained accuracy, since mixup makes "
-                "them less sure; tune each apart, with --set mixup=none or a number, into an --out of its own"
+                f"them less sure; tune each apart, with --set {key}=none or a number, into an --out of its own"
             )
+
+
+def _mixes(plan: Plan) -> bool:
+    """Whether the nets that come out of a plan were trained with mixup."""
+    return any(getattr(plan[name].objective, "mixup", None) is not None for name in plan.results)
 
 
 def grid(space: Space) -> Iterator[Values]:

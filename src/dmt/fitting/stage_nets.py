@@ -1,0 +1,61 @@
+"""The nets of a stage: as it begins with them, as it left them, and what is trained beside them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from dmt.config import Config
+from dmt.core import streams
+from dmt.fitting.conditions import Conditions
+from dmt.models import build
+from dmt.runs.folder import Folder
+from dmt.runs.identity import Work
+from dmt.runs.starting import Starts
+from dmt.tasks.base import Task
+from dmt.training.checkpoint import Checkpoint, finished_net
+from dmt.training.trainer import Training
+
+
+@dataclass(frozen=True)
+class StageNets:
+    """Builds, fills and reads the nets of a run."""
+
+    config: Config
+    folder: Folder
+    starts: Starts
+    conditions: Conditions
+
+    def finished(self, work: Work, task: Task, line: str, copy: str) -> nn.Module:
+        """A net as a finished stage left it."""
+        spec = task.net_spec(self.config.net_of(line))
+        net = finished_net(self.folder.stage(work.place), spec, line, copy)
+        execution = self.conditions.execution
+        return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
+
+    def first(self, work: Work, line: str, task: Task, family: Mapping[str, Work]) -> nn.Module:
+        """The net of a line as the stage begins with it: a fresh one, or that of an earlier stage."""
+        stage = work.stage
+        if stage.start is not None:
+            return self.finished(family[stage.start], task, line, "raw")
+        spec = task.net_spec(self.config.net_of(line))
+        first = line == stage.lines[0]  # its seed is the one that a stage of this line alone has
+        names = ("net",) if first else ("net", line)
+        fresh = build.build(spec, streams.seed_of(work.stream_seed, *names))
+        # a stage that resumes takes its parameters from its own checkpoint
+        if Checkpoint(self.folder.stage(work.place)).state() is None:
+            said = self.starts.fill(fresh, spec, line)
+            if said is not None:
+                self.conditions.watcher.note(f"{stage.name}: {said}")
+        return fresh
+
+    def training(self, work: Work, steps: int, task: Task) -> Training:
+        """What the stage trains besides its nets, and how."""
+        stage, classes = work.stage, len(task.classes)
+        channels = task.net_spec(self.config.net_of(stage.lines[0])).shape[0]
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
+            parts = stage.objective.parts(channels, classes)
+        memory = stage.objective.memory(task.sizes(0), classes)
+        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory)
