@@ -119,7 +119,7 @@ def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segment
         validation=train.take(validation),
         test=test,
     )
-    return task, PixelAudit(hidden.labels, train)
+    return task, PixelAudit(hidden.labels, train, len(task.classes))
 
 
 def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
@@ -148,7 +148,7 @@ def split_photos(
         validation=validation,
         test=parts.test,
     )
-    return task, PixelAudit(None, labeled)
+    return task, PixelAudit(None, labeled, len(task.classes))
 
 
 def _positions(
