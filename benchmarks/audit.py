@@ -203,7 +203,7 @@ def grow(task: Classification, audit: ImageAudit, positions: np.ndarray) -> tupl
         torch.cat([task.labeled.labels, every[chosen]]),
     )
     return replace(task, labeled=labeled, unlabeled=task.unlabeled.take(rest)), ImageAudit(
-        every[rest], audit.everything
+        every[rest], audit.everything, len(task.classes)
     )
 
 

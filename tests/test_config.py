@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from dmt import config, presets
+from dmt.data.pixels import published
+from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import ConfigError
 
 BASE = presets.get("digits").config
@@ -136,3 +138,27 @@ def test_the_papers_rows() -> None:
 @pytest.mark.parametrize(("labels", "expected"), [(1000, 2121), (4000, 1060)])
 def test_the_rule_for_baseline_epochs(labels: int, expected: int) -> None:
     assert presets.baseline_epochs(labels, 50_000, 300) == expected
+
+
+@pytest.mark.parametrize(
+    ("ratio", "labels", "epochs"),
+    [("1of8", 1322, 24), ("1of20", 530, 45), ("1of50", 211, 100), ("1of106", 100, 200), ("sbd", 1464, 24)],
+)
+def test_presets_of_voc_say_how_long_the_published_list_is(ratio: str, labels: int, epochs: int) -> None:
+    for name in (f"voc-{ratio}", f"voc-small-{ratio}"):
+        preset = presets.get(name)
+        data = preset.config.data
+        assert isinstance(data, SegmentOptions)
+        assert data.published is not None
+        for split in published.SPLITS:
+            assert len(published.labeled_ids(*data.published, split)[0]) == labels
+        assert f" {labels:,} labels " in preset.summary
+    assert presets.get(f"voc-small-{ratio}").config.recipe.epochs == epochs
+    assert presets.get(f"voc-small-{ratio}").origin == "ours"
+
+
+@pytest.mark.parametrize(("name", "labels"), [("cityscapes-1of8", 371), ("cityscapes-1of30", 100)])
+def test_presets_of_cityscapes_say_how_long_the_published_list_is(name: str, labels: int) -> None:
+    ratio = name.removeprefix("cityscapes-1of")
+    assert {len(published.labeled_ids("cityscapes", ratio, split)[0]) for split in published.SPLITS} == {labels}
+    assert f" {labels} labels " in presets.get(name).summary

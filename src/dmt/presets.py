@@ -158,16 +158,19 @@ descends squares of logits, and diverges at the rate of the others."""
 
 def _voc(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
     data = SegmentOptions("voc", labels, validation=100, crop=(321, 321))
-    name = "voc-sbd" if labels == "train" else f"voc-{labels.replace('/', 'of')}"
     summary = f"PASCAL VOC 2012 with SBD's masks, {data.labeled:,} labels (row of the paper); needs --data and --start"
-    return Preset(name, summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+    return Preset(_named(data), summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+
+
+def _named(data: SegmentOptions) -> str:
+    """After the data set and its published list; VOC's own training images are labeled where SBD's are not."""
+    return f"{data.dataset}-{'sbd' if data.labels == 'train' else data.labels.replace('/', 'of')}"
 
 
 def _cityscapes(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
     data = SegmentOptions("cityscapes", labels, validation=100, crop=(256, 512))
     summary = f"Cityscapes at half size, {data.labeled} labels (row of the paper); needs --data and --start"
-    name = f"cityscapes-{labels.replace('/', 'of')}"
-    return Preset(name, summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+    return Preset(_named(data), summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
 
 
 def _voc_small(labels: str, epochs: int) -> Preset:
@@ -179,7 +182,7 @@ def _voc_small(labels: str, epochs: int) -> Preset:
     )  # fmt: skip
     summary = f"PASCAL VOC 2012 at 256 pixels, {data.labeled:,} labels (ours, in minutes); needs --data and --start"
     config = Config(data, recipe, net="deeplab2:resnet101")
-    return Preset(f"voc-small-{labels.replace('/', 'of')}", summary, config, {}, start=None)
+    return Preset(_named(data), summary, config, {}, start=None)
 
 
 PRESETS: dict[str, Preset] = {
@@ -246,5 +249,6 @@ PRESETS: dict[str, Preset] = {
         _voc_small("1/20", 45),
         _voc_small("1/50", 100),
         _voc_small("1/106", 200),
+        _voc_small("train", 24),  # as many as 1/8, like the paper's
     )
 }

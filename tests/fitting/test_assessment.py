@@ -27,7 +27,7 @@ def test_the_audit_hears_what_the_student_learns(name: str, generator: torch.Gen
     pseudo = PseudoLabels(labels, confidence, torch.ones(count, dtype=torch.bool))
     net = Brightness().eval()
     trainer: Any = SimpleNamespace(nets={"A": net}, device=CPU, objective=Stored(name, 2.0, 3.0))
-    found = assessment.pseudo_labels(trainer, task, audit, pseudo)
+    found = assessment.pseudo_labels(trainer, task, audit, pseudo, {})
 
     logits = net(task.unlabeled.images / 255)
     learned, weights = weighting.WEIGHTINGS[name](logits, Target(labels, confidence), 2.0, 3.0)

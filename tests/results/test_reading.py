@@ -122,3 +122,34 @@ def test_old_files_are_asked_for_by_copy_alone(runs: tuple[list[Any], Path]) -> 
 def test_an_outline_without_lines() -> None:
     assert reading.lines_of({"name": "B3"}) == ["B"]
     assert reading.lines_of({"name": "AB1", "lines": ["A", "B"]}) == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("audit", "read"),
+    [
+        (None, None),
+        ({}, {}),
+        ({"error_kept": 5.0}, {"error_kept": 5.0, "error_kept_all": 5.0}),
+        ({"error_kept": 5.0, "error_kept_sample": 4.0}, {"error_kept": 4.0, "error_kept_all": 5.0}),
+        ({"images": 9, "error_kept": 4.0, "error_kept_all": 5.0}, {"error_kept": 4.0, "error_kept_all": 5.0}),
+    ],
+)
+def test_audits_of_earlier_releases_have_todays_names(
+    audit: dict[str, Any] | None, read: dict[str, Any] | None
+) -> None:
+    """Of pixels, 0.2 called the error of all images what is now that of the judged ones."""
+    outcome = reading._of_line({"scores": {}, "audit": audit}, "A")
+    stage = reading.StageResult("A1", "A", 1, "A1-x", labels=None, outcome=outcome)
+    for key in ("error_kept", "error_kept_all"):
+        assert stage.audited(key) == (read or {}).get(key)
+    assert stage.audited("error_kept_sample") is None
+    assert stage.judged == ""
+
+
+def test_the_judged_images_are_named() -> None:
+    stages = tuple(
+        reading.StageResult("A1", "A", 1, "", None, {"scores": {}, "audit": {"images": some, "images_all": 1200}})
+        for some in (500, 1200, 500)
+    )
+    job = reading.JobResult("digits", "dmt", 1, stages, ("A1",))
+    assert reading.judged([job]) == "500 of 1,200 unlabeled images or all 1,200 unlabeled images"

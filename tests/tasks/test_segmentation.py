@@ -78,6 +78,7 @@ def test_labels_are_nested_by_number_and_differ_by_seed(images: Parts, options: 
         ("voc-small", "1/50", ("voc", "50"), 211),
         ("voc", "1/106", ("voc", "106"), 100),
         ("voc", "train", ("voc", "sbd"), 1464),
+        ("voc-small", "train", ("voc", "sbd"), 1464),
         ("cityscapes", "1/8", ("cityscapes", "8"), 371),
         ("cityscapes", "1/30", ("cityscapes", "30"), 100),
         ("voc", "20", None, 20),

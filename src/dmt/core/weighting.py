@@ -23,6 +23,9 @@ Weighting = Callable[[Tensor, Target, Gamma, Gamma | None], Weighted]
 AGREE, NEGATIVE, POSITIVE = 0, 1, 2
 """The cases of Eq. 6: agreement; disagreement the teacher wins (ties included); disagreement the student wins."""
 
+CASES = {"agree": AGREE, "negative": NEGATIVE, "positive": POSITIVE}
+"""By the names that journals and audits call them."""
+
 
 class Opinion(NamedTuple):
     """What the student thinks of the teacher's labels. Every field is (N, *S)."""

@@ -1,7 +1,7 @@
 """What every audit does. An audit alone knows the truth of unlabeled images, and gives nothing to training."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, NamedTuple, Protocol
 
 import torch
@@ -19,6 +19,7 @@ class Weighed(NamedTuple):
     positions: Tensor  # (n,) of the images, on the host
     learned: Tensor  # (n, *S) int64, what the student learns: flipping changes labels. IGNORE where nothing
     weights: Tensor  # (n, *S), how much it counts
+    cases: Tensor | None = None  # (n, *S) of `core.weighting.CASES`, if the student is asked
 
 
 Weigh = Callable[[Tensor | None], Iterable[Weighed]]
@@ -42,9 +43,10 @@ class Audit(ABC, Generic[Planes]):
         everything: all training images with their truth, for the Oracle alone.
     """
 
-    def __init__(self, truth: Planes | None, everything: LabeledSet[Planes]) -> None:
+    def __init__(self, truth: Planes | None, everything: LabeledSet[Planes], classes: int) -> None:
         self._truth: Planes | None = truth  # in the order of the unlabeled set; None if nobody knows it
         self.everything: LabeledSet[Planes] = everything
+        self._classes = classes
 
     @property
     def known(self) -> bool:
@@ -56,15 +58,19 @@ class Audit(ABC, Generic[Planes]):
         return None
 
     @abstractmethod
-    def pseudo_labels(self, labels: PseudoLabels[Planes], weigh: Weigh | None, device: torch.device) -> dict[str, Any]:
+    def pseudo_labels(
+        self, labels: PseudoLabels[Planes], weigh: Weigh | None, device: torch.device, observed: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """How wrong stored labels are, plain and as the finished student weighs them.
 
         Args:
             weigh: None if the student counted all labels alike.
             device: may do the counting.
+            observed: what the observer counted while they were made.
 
         Returns:
-            Percentages and mean weights ready for the journal; None where nothing could be counted.
+            Numbers ready for the journal; None where nothing could be counted. ``images`` says of how many of the
+            ``images_all`` unlabeled images they are. ``error_top`` and ``error_kept_all`` are of all.
         """
 
     def mask(self, position: int) -> Tensor | None:

@@ -3,7 +3,7 @@
 All of it is for the journal. Nothing goes back into training.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,22 +42,31 @@ def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> 
     }
 
 
-def pseudo_labels(trainer: Trainer, task: Task, audit: Audit[Any], pseudo: PseudoLabels[Any]) -> dict[str, Any]:
-    """How wrong they were, plain and as the finished student weighs them."""
+def pseudo_labels(
+    trainer: Trainer, task: Task, audit: Audit[Any], pseudo: PseudoLabels[Any], observed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """How wrong they were, plain and as the finished student weighs them.
+
+    Args:
+        observed: what the audit's observer counted while they were made.
+    """
     objective = trainer.objective
     weighs = isinstance(objective, Stored) and objective.weighs
-    return audit.pseudo_labels(pseudo, partial(weighed, trainer, task, pseudo) if weighs else None, trainer.device)
+    weigh = partial(weighed, trainer, task, pseudo) if weighs else None
+    return audit.pseudo_labels(pseudo, weigh, trainer.device, observed)
 
 
 def weighed(trainer: Trainer, task: Task, pseudo: PseudoLabels[Any], chosen: Tensor | None = None) -> Iterator[Weighed]:
     """What the student learns from the chosen unlabeled images, by default from all, and how much it counts."""
     images = task.unlabeled if chosen is None else task.unlabeled.take(chosen)
     objective = trainer.objective
-    weigh = objective.weigh if isinstance(objective, Stored) else weighting.uniform
     for view, output in inference.logits(_student(trainer), task, images, trainer.device):
         positions = view.positions if chosen is None else chosen[view.positions]
-        learned, weights = weigh(output, task.target(pseudo, positions, view))
-        yield Weighed(positions, learned, weights)
+        target = task.target(pseudo, positions, view)
+        if isinstance(objective, Stored):
+            yield Weighed(positions, *objective.weigh(output, target))
+        else:
+            yield Weighed(positions, *weighting.uniform(None, target))
 
 
 def _student(trainer: Trainer) -> nn.Module:

@@ -48,12 +48,12 @@ def write_round(folder: Path, trainer: Trainer, task: Task, pseudo: PseudoLabels
     samples = chosen(task)
     if not len(samples):
         return
-    for positions, _, weights in assessment.weighed(trainer, task, pseudo, samples):
-        for row, position in enumerate(positions.tolist()):
+    for each in assessment.weighed(trainer, task, pseudo, samples):
+        for row, position in enumerate(each.positions.tolist()):
             name = name_of(position, task.unlabeled.ids[position])
             kept = pseudo.labels.image(position).numpy()
             height, width = kept.shape
-            weight = weights[row, :height, :width].cpu()
+            weight = each.weights[row, :height, :width].cpu()
             _save(folder / f"{name}-label.png", palettes.indexed(kept, task.colors))
             _save(folder / f"{name}-confidence.png", _gray(codes.decode(pseudo.confidence.image(position))))
             _save(folder / f"{name}-weight.png", _gray(weight))

@@ -81,7 +81,7 @@ class Lesson:
     def judge(self, trainer: Trainer, task: Task, audit: Audit[Any], place: Path) -> dict[str, Any]:
         """How good the labels were, and what the finished student makes of them."""
         samples.write_round(place / run_files.SAMPLES, trainer, task, self.pseudo)
-        return labeler.observed(place) | assessment.pseudo_labels(trainer, task, audit, self.pseudo)
+        return assessment.pseudo_labels(trainer, task, audit, self.pseudo, labeler.observed(place))
 
     def close(self) -> None:
         """The stage is finished."""

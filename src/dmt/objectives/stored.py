@@ -47,9 +47,14 @@ class Stored(Objective):
         """Whether labels count by what the student thinks of them."""
         return self.weighting != "uniform"
 
-    def weigh(self, logits: Tensor, target: Target) -> tuple[Tensor, Tensor]:
-        """(labels, weights) that a student with these logits gives the pseudo labels, γ at the end of its ramp."""
-        return self._judge(weighting.opinion(logits, target) if self.weighs else None, target, 1.0)
+    def weigh(self, logits: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What a student with these logits makes of the pseudo labels, γ at the end of its ramp.
+
+        Returns:
+            labels, weights and, if the student is asked, the cases of Eq. 6.
+        """
+        view = weighting.opinion(logits, target) if self.weighs else None
+        return *self._judge(view, target, 1.0), None if view is None else view.cases
 
     def _judge(self, view: Opinion | None, target: Target, ramp: Tensor | float) -> tuple[Tensor, Tensor]:
         if view is None:
@@ -105,8 +110,7 @@ def _cases(view: Opinion | None, target: Target, weights: Tensor) -> dict[str, T
     count = losses.labeled_sites(target.labels).clamp_min(1.0)
     parts = {"weight": weights.sum() / count}
     if view is not None:
-        names = {"agree": weighting.AGREE, "negative": weighting.NEGATIVE, "positive": weighting.POSITIVE}
-        parts |= {name: (view.cases == case).sum() / count for name, case in names.items()}
+        parts |= {name: (view.cases == case).sum() / count for name, case in weighting.CASES.items()}
     return parts
 
 

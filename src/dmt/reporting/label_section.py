@@ -12,7 +12,7 @@ from dmt.pages.charts import Series
 from dmt.pages.html import Safe
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
-from dmt.results import guard_rules
+from dmt.results import guard_rules, reading
 from dmt.results.reading import JobResult, StageResult
 
 TOPS = ("20%", "40%", "60%", "80%", "100%")
@@ -94,16 +94,16 @@ def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
 
 def _errors(method: str, jobs: Sequence[JobResult]) -> Safe | None:
     """Error of the labels that were kept, round by round."""
-    plain = _by_round("as kept", 0, jobs, _plain_error)
+    plain = _by_round("as kept", 0, jobs, lambda stage: stage.audited("error_kept"))
     weighted = _by_round("as weighted", 1, jobs, lambda stage: stage.audited("error_kept_weighted"))
-    return _rounds_chart("Wrong among the labels it learned from", "wrong, %", [plain, weighted],
-                         "What is kept grows round by round, and with it what is wrong.", " %")  # fmt: skip
+    note = f"What is kept grows round by round, and with it what is wrong. {_judged(jobs)}"
+    return _rounds_chart("Wrong among the labels it learned from", "wrong, %", [plain, weighted], note, " %")
 
 
-def _plain_error(stage: StageResult) -> float | None:
-    """Of the same images as the weighted error: of pixels, a student weighs a sample of the images."""
-    sample = stage.audited("error_kept_sample")
-    return stage.audited("error_kept") if sample is None else sample
+def _judged(jobs: Sequence[JobResult]) -> str:
+    """Which images the error and the weights of kept labels are of."""
+    judged = reading.judged(jobs)
+    return f"Of the kept labels of {judged}." if judged else ""
 
 
 def _weights(jobs: Sequence[JobResult]) -> Safe | None:
@@ -111,7 +111,7 @@ def _weights(jobs: Sequence[JobResult]) -> Safe | None:
     wrong = _by_round("wrong labels", 7, jobs, lambda stage: stage.audited("weight_wrong"))
     note = (
         "How much the finished student counts a kept label, 0 to 1. "
-        "The wider apart, the better the weights separate right from wrong."
+        f"The wider apart, the better the weights separate right from wrong. {_judged(jobs)}"
     )
     return _rounds_chart("Mean weight of right and wrong labels", "mean weight", [right, wrong], note, "")
 

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -100,6 +100,14 @@ class StageResult:
         value = None if audit is None else audit.get(key)
         return None if value is None else float(value)
 
+    @property
+    def judged(self) -> str:
+        """The images whose kept labels the audit judged, in words; empty if nobody wrote them down."""
+        images, every = self.audited("images"), self.audited("images_all")
+        if images is None or every is None:
+            return ""
+        return f"{'all' if images == every else f'{images:,.0f} of'} {every:,.0f} unlabeled images"
+
 
 @dataclass(frozen=True)
 class JobResult:
@@ -177,6 +185,11 @@ class JobResult:
         return statistics.fmean(_number(stage.score(stage.shown, copy)) for stage in kept) if kept else math.nan
 
 
+def judged(jobs: Iterable[JobResult]) -> str:
+    """The same of several jobs."""
+    return " or ".join(dict.fromkeys(stage.judged for job in jobs for stage in job.stages if stage.judged))
+
+
 def read(folder: Folder) -> list[JobResult]:
     """All jobs of a run, finished or not."""
     manifest = folder.manifest()
@@ -221,8 +234,18 @@ def _of_line(outcome: dict[str, Any] | None, line: str) -> dict[str, Any] | None
     """What a stage's outcome says of one line; scores of release 0.1 do not name lines."""
     if outcome is None:
         return None
+    outcome = outcome | {"audit": _audit(outcome["audit"])}
     scores = {split: each.get(line, {}) if "raw" not in each else each for split, each in outcome["scores"].items()}
     return outcome | {"scores": scores}
+
+
+def _audit(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """By today's names: until 0.2 the error of all kept labels was ``error_kept``, of weighed images another one."""
+    if found is None or "images" in found or "error_kept" not in found:
+        return found
+    rest = {key: value for key, value in found.items() if key != "error_kept_sample"}
+    whole = found["error_kept"]
+    return rest | {"error_kept": found.get("error_kept_sample", whole), "error_kept_all": whole}
 
 
 def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:

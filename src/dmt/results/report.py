@@ -180,7 +180,8 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
             mean(lambda stage: stage.audited("weight_right"), ".3f"),
             mean(lambda stage: stage.audited("weight_wrong"), ".3f"),
         )
-    return tables.text(table)
+    judged = reading.judged(jobs)
+    return tables.text(table) + (f"errors and weights: of the kept labels of {judged}\n" if judged else "")
 
 
 def _kept(stage: StageResult) -> float | None:

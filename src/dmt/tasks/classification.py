@@ -117,7 +117,7 @@ def split_photos(
         validation=validation,
         test=parts.test,
     )
-    return task, ImageAudit(None, labeled)
+    return task, ImageAudit(None, labeled, len(task.classes))
 
 
 def split_up(
@@ -147,4 +147,4 @@ def split_up(
         validation=train.take(parts.validation),
         test=test,
     )
-    return task, ImageAudit(hidden.labels, train)
+    return task, ImageAudit(hidden.labels, train, len(task.classes))

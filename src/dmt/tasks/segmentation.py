@@ -127,7 +127,7 @@ def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segment
         test=test,
         by_class=options.by_class,
     )
-    return task, PixelAudit(hidden.labels, train)
+    return task, PixelAudit(hidden.labels, train, len(task.classes))
 
 
 def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
@@ -157,7 +157,7 @@ def split_photos(
         test=parts.test,
         by_class=options.by_class,
     )
-    return task, PixelAudit(None, labeled)
+    return task, PixelAudit(None, labeled, len(task.classes))
 
 
 def _positions(

@@ -1,46 +1,56 @@
 """Knows the truth of unlabeled images."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dmt.core import selection
-from dmt.data.audits import TOPS, Audit, Weigh
+from dmt.data.audits import TOPS, Audit, Weigh, Weighed
 from dmt.data.sets import PseudoLabels
+from dmt.data.tallies import Tally
+from dmt.types import IGNORE
 
 
 class ImageAudit(Audit[Tensor]):
     """Checks pseudo labels of images. All of them are stored, so all are judged when their stage is done."""
 
-    def pseudo_labels(self, labels: PseudoLabels[Tensor], weigh: Weigh | None, device: torch.device) -> dict[str, Any]:
-        """Error of the most confident 20…100 % of *all* labels, and of those that were kept; on the host."""
+    def pseudo_labels(
+        self, labels: PseudoLabels[Tensor], weigh: Weigh | None, device: torch.device, observed: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Error of the most confident 20…100 % of *all* labels and, of those kept, all that a `Tally` counts."""
         weighed = None if weigh is None else _gathered(weigh, labels.labels)
-        kept = labels.selected.float()
         if self._truth is None:
-            return {} if weighed is None else {"weight_kept": _mean(weighed[1], kept)}
-        wrong = (labels.labels != self._truth).float()
+            return {} if weighed is None else {"weight_kept": _mean(weighed.weights, labels.selected.float())}
+        tally = Tally(self._classes)
+        tally.add(self._truth, labels.labels.where(labels.selected, IGNORE), weighed)
+        found = tally.numbers(labels.labels.bincount(minlength=self._classes).tolist())
         tops = {f"{top:.0%}": selection.top(labels.confidence, top).float() for top in TOPS}
+        wrong = (labels.labels != self._truth).float()
         result: dict[str, Any] = {
+            "images": len(labels),
+            "images_all": len(labels),
             "error_top": {name: _share(wrong, top) for name, top in tops.items()},
-            "error_kept": _share(wrong, kept),
+            "error_kept_all": found["error_kept"],
         }
         if weighed is not None:
-            learned, weights = weighed
-            wrong = (learned != self._truth).float()
-            result["error_top_weighted"] = {name: _share(wrong, top * weights) for name, top in tops.items()}
-            result["error_kept_weighted"] = _share(wrong, kept * weights)
-            result["weight_right"] = _mean(weights, kept * (1 - wrong))
-            result["weight_wrong"] = _mean(weights, kept * wrong)
-        return result
+            wrong = (weighed.learned != self._truth).float()
+            result["error_top_weighted"] = {name: _share(wrong, top * weighed.weights) for name, top in tops.items()}
+        return result | found
 
 
-def _gathered(weigh: Weigh, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """What is learned of every image, and how much that counts, (N,)."""
-    learned, weights = torch.empty_like(labels), torch.empty(len(labels))
+def _gathered(weigh: Weigh, labels: Tensor) -> Weighed:
+    """What is learned of every image and how much that counts, in order and on the host."""
+    count = len(labels)
+    learned, weights, cases = torch.empty_like(labels), torch.empty(count), torch.empty_like(labels)
+    asked = True
     for each in weigh(None):
         learned[each.positions], weights[each.positions] = each.learned.cpu(), each.weights.cpu()
-    return learned, weights
+        asked = asked and each.cases is not None
+        if each.cases is not None:
+            cases[each.positions] = each.cases.cpu()
+    return Weighed(torch.arange(count), learned, weights, cases if asked else None)
 
 
 def _share(hits: Tensor, weights: Tensor) -> float | None:

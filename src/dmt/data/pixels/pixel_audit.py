@@ -1,64 +1,88 @@
 """Knows the masks of unlabeled images."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dmt.core import streams
+from dmt.core import streams, trees
 from dmt.core.codes import LEVELS
-from dmt.data.audits import TOPS, Audit, Weigh
+from dmt.data.audits import TOPS, Audit, Weigh, Weighed
 from dmt.data.pixels import size_groups
 from dmt.data.pixels.size_groups import NO_LABEL, Group
 from dmt.data.ragged import Ragged
 from dmt.data.sets import PseudoLabels
+from dmt.data.tallies import Tally
 
-WEIGHED = 500
-"""Images whose pixels the finished student weighs: hundreds of thousands of pixels tell as much as all of them."""
+JUDGED = 500
+"""Images whose kept pixels are judged by class and by weight: millions of pixels tell as much as all of them."""
+
+
+def judged(images: int) -> Tensor:
+    """Positions of the images to judge: the same in every stage, since the numbers of two stages are compared."""
+    return torch.from_numpy(streams.stream("weighed").permutation(images)[:JUDGED])
 
 
 class PixelAudit(Audit[Ragged]):
     """Checks pseudo labels of pixels. Of those that are not kept only the confidence is stored."""
 
-    def observer(self) -> "ErrorByConfidence | None":
-        return None if self._truth is None else ErrorByConfidence(self._truth)
+    def observer(self) -> "LabelCounter | None":
+        return None if self._truth is None else LabelCounter(self._truth, self._classes)
 
-    def pseudo_labels(self, labels: PseudoLabels[Ragged], weigh: Weigh | None, device: torch.device) -> dict[str, Any]:
-        """Error of all labels that were kept and, of some images, plain and as the student weighs them."""
+    def pseudo_labels(
+        self, labels: PseudoLabels[Ragged], weigh: Weigh | None, device: torch.device, observed: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Error of all labels that were kept and, of some images, all that a `Tally` counts."""
         if self._truth is None:
             return {}
-        every, some = Tally(self._truth), Tally(self._truth)
+        chosen, tally = judged(len(labels)), Tally(self._classes)
+        for like, weighed in _batches(labels, chosen) if weigh is None else _weighed(weigh, chosen):
+            truth, given = (size_groups.gather_plane(each, like, device) for each in (self._truth, labels.labels))
+            tally.add(size_groups.truth(truth), size_groups.truth(given), weighed)
+        counted = dict(observed)
+        return (
+            {"images": len(chosen), "images_all": len(labels), "error_kept_all": self._error(labels, device)}
+            | tally.numbers(counted.pop("predicted", None))
+            | counted
+        )
+
+    def _error(self, labels: PseudoLabels[Ragged], device: torch.device) -> float | None:
+        """Share of all kept labels that are wrong, in percent."""
+        assert self._truth is not None
+        sums = torch.zeros(2, dtype=torch.int64, device=device)
         for group in size_groups.groups(labels.labels.sizes):
-            every.add(torch.tensor(group.positions), size_groups.gather_plane(labels.labels, group, device))
-        result: dict[str, Any] = {"error_kept": every.error()}
-        if weigh is None:
-            return result
-        chosen = streams.stream("weighed").permutation(len(labels))[:WEIGHED]
-        for each in weigh(torch.from_numpy(chosen)):
-            some.add(each.positions, _planes(labels.labels, each.positions, each.weights), each.weights, each.learned)
-        return result | {"error_kept_sample": some.error()} | some.weighted()
+            truth, given = (size_groups.gather_plane(each, group, device) for each in (self._truth, labels.labels))
+            kept = (given != NO_LABEL) & (truth != NO_LABEL)
+            sums += torch.stack([kept.sum(), (kept & (given != truth)).sum()])
+        total, wrong = sums.tolist()
+        return 100.0 * wrong / total if total else None
 
     def mask(self, position: int) -> Tensor | None:
         return None if self._truth is None else self._truth.image(position)
 
 
-class ErrorByConfidence:
-    """Counts right and wrong labels by the code of their confidence, as they come."""
+class LabelCounter:
+    """Counts labels as they come: right and wrong ones by confidence and, of the images to judge, all by class."""
 
-    def __init__(self, truth: Ragged) -> None:
-        self._truth = truth
+    def __init__(self, truth: Ragged, classes: int) -> None:
+        self._truth, self._classes = truth, classes
+        self._judged = torch.zeros(len(truth), dtype=torch.bool)
+        self._judged[judged(len(truth))] = True
         self._counts = torch.zeros(2 * LEVELS + 1, dtype=torch.int64)  # right, wrong, and those without truth
+        self._predicted = torch.zeros(classes + 1, dtype=torch.int64)  # the last: without truth
 
     def see(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None:
         """Labels and codes (n, H, W) of the unlabeled images at these positions, padded at the bottom and right."""
-        truth = _planes(self._truth, positions, labels)
-        cells = ((labels != truth).long() * LEVELS + codes).masked_fill_(truth == NO_LABEL, 2 * LEVELS).flatten()
-        # counted where the labels are, in place and of a shape that is known: a GPU need not be waited for
-        self._counts = self._counts.to(cells.device)
-        self._counts.scatter_add_(0, cells, self._counts.new_ones(1).expand(len(cells)))
+        truth = size_groups.gather_plane(self._truth, Group(positions.tolist(), *labels.shape[-2:]), labels.device)
+        unknown = truth == NO_LABEL
+        cells = ((labels != truth).long() * LEVELS + codes).masked_fill_(unknown, 2 * LEVELS)
+        self._counts = _counted(self._counts, cells)
+        rows = trees.send(self._judged[positions].nonzero().squeeze(1).numpy(), labels.device)
+        self._predicted = _counted(self._predicted, labels[rows].long().masked_fill_(unknown[rows], self._classes))
 
     def numbers(self) -> dict[str, Any]:
-        return {"error_top": self.error_top()}
+        return {"error_top": self.error_top(), "predicted": self._predicted[:-1].tolist()}
 
     def error_top(self) -> dict[str, float | None]:
         """Error of the most confident 20…100 % of all pixels, in percent; equal confidences share alike."""
@@ -78,48 +102,19 @@ class ErrorByConfidence:
         return result
 
 
-class Tally:
-    """Sums over the kept labels of some images."""
-
-    def __init__(self, truth: Ragged) -> None:
-        self._truth = truth
-        self._sums = torch.zeros(5, dtype=torch.float64)
-
-    def add(
-        self, positions: Tensor, labels: Tensor, weights: Tensor | None = None, learned: Tensor | None = None
-    ) -> None:
-        """Kept labels of some images.
-
-        Args:
-            positions: (n,) of the images in the unlabeled set.
-            labels: (n, H, W) uint8, the teacher's, 255 where none.
-            weights: (n, H, W), how much the student counts them; alike if None.
-            learned: (n, H, W), what the student learned in their place; the same if None.
-        """
-        truth = _planes(self._truth, positions, labels)
-        kept = (labels != NO_LABEL) & (truth != NO_LABEL)
-        weights = kept.float() if weights is None else weights.where(kept, 0.0)
-        wrong, mislearned = kept & (labels != truth), kept & ((labels if learned is None else learned) != truth)
-        sums = (kept, wrong, mislearned, weights, weights.where(mislearned, 0.0))
-        self._sums = self._sums.to(truth.device)
-        self._sums += torch.stack([each.sum(dtype=torch.float64) for each in sums])
-
-    def error(self) -> float | None:
-        """Share of the kept labels that are wrong, in percent."""
-        kept, wrong, *_ = self._sums.tolist()
-        return 100.0 * wrong / kept if kept else None
-
-    def weighted(self) -> dict[str, float | None]:
-        """The same by weight and as learned, and the mean weight of what is right and of what is wrong."""
-        kept, _, wrong, weights, lost = self._sums.tolist()
-        return {
-            "error_kept_weighted": 100.0 * lost / weights if weights else None,
-            "weight_right": (weights - lost) / (kept - wrong) if kept > wrong else None,
-            "weight_wrong": lost / wrong if wrong else None,
-        }
+def _counted(counts: Tensor, cells: Tensor) -> Tensor:
+    """Counts where the cells are, in place and of a shape that is known: a GPU need not be waited for."""
+    counts, cells = counts.to(cells.device), cells.flatten()
+    return counts.scatter_add_(0, cells, counts.new_ones(1).expand(len(cells)))
 
 
-def _planes(planes: Ragged, positions: Tensor, like: Tensor) -> Tensor:
-    """Planes (n, H, W) uint8 of these positions, padded with 255 to the size of ``like``, on its device."""
-    group = Group(positions.tolist(), like.shape[-2], like.shape[-1])
-    return size_groups.gather_plane(planes, group, like.device)
+def _batches(labels: PseudoLabels[Ragged], chosen: Tensor) -> Iterator[tuple[Group, None]]:
+    """The chosen images by their size."""
+    for group in size_groups.groups(labels.labels[chosen].sizes):
+        yield Group(chosen[group.positions].tolist(), group.height, group.width), None
+
+
+def _weighed(weigh: Weigh, chosen: Tensor) -> Iterator[tuple[Group, Weighed]]:
+    """The same, as the student weighs them."""
+    for each in weigh(chosen):
+        yield Group(each.positions.tolist(), *each.weights.shape[-2:]), each

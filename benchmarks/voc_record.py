@@ -1,0 +1,305 @@
+"""The record of some runs, as it is committed: what was run where, and what came out by method, stage and class.
+
+    python -m benchmarks.voc_record RUN … --out benchmarks/results/voc_1of50
+
+Writes OUT.json and OUT.md from the files of the runs alone; nothing is trained or measured again. A run that was
+stopped is recorded as far as it went. Gains are over the better of all Baselines with the same labels and seed, so
+that a Baseline trained as long as DMT may be given in a run of its own.
+"""
+
+import argparse
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dmt import files, run_files
+from dmt.core.weighting import CASES
+from dmt.methods import catalogue
+from dmt.results import guard, reading
+from dmt.results.reading import JobResult, StageResult
+from dmt.runs.folder import Folder
+from dmt.training.journal import Journal
+
+ENVIRONMENT = ("dmt", "python", "torch", "numpy", "threads", "hardware")
+AUDITED = ("error_kept", "error_kept_weighted", "error_kept_all", "weight_right", "weight_wrong", *CASES)
+BY_CLASS = ("coverage", "error_kept", "error_kept_weighted", "weight_right", "weight_wrong", *CASES)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A job and the labels it had.
+
+    Attributes:
+        run: the name of its folder.
+        job: as far as it went: stages that are not finished are left out.
+        begun: all of its stages.
+        labels: what tells one set of labeled images, and of images to score on, from another.
+    """
+
+    run: str
+    job: JobResult
+    begun: tuple[StageResult, ...]
+    labels: tuple[object, ...]
+
+    @property
+    def finished(self) -> bool:
+        return len(self.job.stages) == len(self.begun)
+
+
+def jobs_of(path: Path) -> list[Recorded]:
+    """All jobs of a run of which a stage is finished."""
+    folder, found = Folder(path), []
+    manifest = folder.manifest()
+    for job in reading.read(folder):
+        stages = tuple(stage for stage in job.stages if stage.outcome is not None)
+        last = {stage.line: stage.name for stage in stages}
+        split = files.read_json(run_files.split(path, job.seed)) if stages else {}
+        labels = (manifest["data"], manifest["images"], job.seed, *split.get("labeled", ()))
+        done = replace(job, stages=stages, results=tuple(dict.fromkeys(last.values())))
+        if stages:
+            found.append(Recorded(path.name, done, job.stages, labels))
+    return found
+
+
+def provenance(path: Path) -> dict[str, Any]:
+    """What was run, and where: every session by its command and commit, environments that differ once."""
+    manifest = Folder(path).manifest()
+    sessions = list(Journal(path / run_files.SESSIONS).read())
+    jobs = reading.read(Folder(path))
+    places = [{key: each[key] for key in ENVIRONMENT if key in each} for each in sessions]
+    return {
+        "run": path.name,
+        "data": manifest["data"],
+        "changes": list(jobs[0].changes) if jobs else [],
+        "starts": {line: _public(start["name"]) for line, start in manifest.get("starts", {}).items()},
+        "sessions": [
+            {"time": each["time"], "git": each["git"], "command": " ".join(map(_public, each["command"]))}
+            for each in sessions
+        ],
+        "environments": [each for number, each in enumerate(places) if each not in places[:number]],
+    }
+
+
+def _public(word: str) -> str:
+    """A word of a command without the folders of the machine it was typed on."""
+    head, equals, tail = word.rpartition("=")
+    return f"{head}{equals}…/{Path(tail).name}" if tail.startswith("/") else word
+
+
+def stage_row(stage: StageResult) -> dict[str, Any]:
+    """What a stage came to, or how far it is."""
+    row: dict[str, Any] = {"stage": stage.title, "place": stage.place, "finished": stage.outcome is not None}
+    if stage.labels is not None:
+        row["labels"] = {key: stage.labels[key] for key in ("kept", "of", "coverage", "labeled") if key in stage.labels}
+    if stage.outcome is None:
+        steps = max((line["step"] for line in stage.journal("interval")), default=0)
+        return row | {"steps": steps, "of_steps": stage.outline.get("steps")}
+    scores = {
+        split: {copy: _score(score) for copy, score in each.items()} for split, each in stage.outcome["scores"].items()
+    }
+    row |= stage.outcome["cost"]
+    return row | {"scores": scores, "audit": stage.outcome["audit"]}
+
+
+def _score(score: dict[str, Any]) -> dict[str, Any]:
+    """Mean IoU or accuracy and, by class, IoU of pixels or recall of images; None for a class without truth."""
+    by_class = [None if value != value else value for value in score.get("iou", score["per_class"])]
+    return {"score": reading.headline(score), "by_class": by_class}
+
+
+def job_row(recorded: Recorded, others: Sequence[Recorded]) -> dict[str, Any]:
+    """A job with its stages, its gain, and the share of the gap to the Oracle that it closed."""
+    job = recorded.job
+    row: dict[str, Any] = {
+        "run": recorded.run,
+        "method": job.method,
+        "seed": job.seed,
+        "finished": recorded.finished,
+        "reached": [stage.title for stage in job.kept()],
+        "score": {copy: job.test_score(copy) for copy in ("raw", "shipped")},
+        "by_class": class_scores(job),
+    }
+    peers = [each for each in others if each.labels == recorded.labels]
+    if catalogue.get(job.method).compared:
+        row |= _gain(job, peers)
+    return row | {"stages": [stage_row(stage) for stage in recorded.begun]}
+
+
+def _gain(job: JobResult, peers: Iterable[Recorded]) -> dict[str, Any]:
+    """Over the better Baseline, line by line as a verdict compares; empty without one."""
+    peers = [each for each in peers if each.finished]
+    base = _best(each for each in peers if catalogue.get(each.job.method).baseline)
+    oracle = _best(each for each in peers if catalogue.get(each.job.method).ceiling)
+    if base is None or not set(job.lines) & set(base.job.lines):
+        return {}
+    gain, interval = guard.difference(job, base.job), guard.gain(job, base.job)
+    found: dict[str, Any] = {"baseline": {"run": base.run, "score": base.job.test_score("raw")}, "gain": gain}
+    if interval is not None:
+        found["gain_range"] = [interval.low, interval.high]
+    gap = 0.0 if oracle is None else guard.difference(oracle.job, base.job)
+    return found | ({"gap": gap, "gap_closed": gain / gap} if gap > 0 else {})
+
+
+def _best(found: Iterable[Recorded]) -> Recorded | None:
+    return max(found, key=lambda each: each.job.test_score("raw"), default=None)
+
+
+def class_scores(job: JobResult) -> list[float | None]:
+    """Of each class on the images that count, in the mean of the raw nets that are used."""
+    found = []
+    for stage in job.kept():
+        assert stage.outcome is not None
+        scores = stage.outcome["scores"].get(stage.shown, {})
+        found += [_score(scores["raw"])["by_class"]] if "raw" in scores else []
+    return [_mean(values) for values in zip(*found, strict=True)]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def record(paths: Sequence[Path]) -> dict[str, Any]:
+    """All that is written down of some runs."""
+    jobs = [each for path in paths for each in jobs_of(path)]
+    classes = next((list(each.job.classes) for each in jobs if each.job.classes), [])
+    return {
+        "runs": [provenance(path) for path in paths],
+        "classes": classes,
+        "judged": reading.judged(each.job for each in jobs),
+        "jobs": [job_row(each, jobs) for each in jobs],
+    }
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The same for people; of labels by class the last round only."""
+    parts = ["# Record of " + ", ".join(run["run"] for run in found["runs"])]
+    parts += [_told(run) for run in found["runs"]]
+    parts += [_methods(found), _stages(found), _classes(found)]
+    return "\n\n".join([*parts, *_labels(found)]) + "\n"
+
+
+def _told(run: dict[str, Any]) -> str:
+    lines = [f"**{run['run']}**: {run['data']}" + (f" with {', '.join(run['changes'])}" if run["changes"] else "")]
+    lines += [f"- starts {line}: {start}" for line, start in run["starts"].items()]
+    for each in run["sessions"]:
+        git = each["git"] or {}
+        commit = git.get("commit", "unknown")[:12] + (", with changes" if git.get("changed") else "")
+        lines.append(f"- {each['time']}, commit {commit}: `{each['command']}`")
+    for each in run["environments"]:
+        hardware = ", ".join(f"{key} {value}" for key, value in each.get("hardware", {}).items())
+        versions = ", ".join(f"{key} {each[key]}" for key in ENVIRONMENT[:-1] if key in each)
+        lines.append(f"- {versions}; {hardware}")
+    return "\n".join([lines[0], "", *lines[1:]])
+
+
+def _methods(found: dict[str, Any]) -> str:
+    rows = []
+    for job in found["jobs"]:
+        ranges = job.get("gain_range")
+        gain = _number(job.get("gain"), "+.2f") + ("" if ranges is None else f" ({ranges[0]:+.2f} to {ranges[1]:+.2f})")
+        cost = [sum(stage.get(key, 0) for stage in _once(job["stages"])) for key in ("seconds", "images")]
+        reached = " ".join(job["reached"]) + ("" if job["finished"] else ", not finished")
+        rows.append([job["run"], catalogue.get(job["method"]).title, str(job["seed"]), reached,
+                     _number(job["score"]["raw"]), _number(job["score"]["shipped"]), gain,
+                     _number(job.get("gap_closed"), ".0%"), f"{cost[0]:,.0f}", f"{cost[1]:,.0f}"])  # fmt: skip
+    title = (
+        "Test scores, %: mean of the raw nets, and the net that validation prefers. Gain: over the better Baseline of "
+        "the same labels, in brackets its range in 90 % of draws of the test images; gap: of Oracle over that Baseline."
+    )
+    return f"## Methods\n\n{title}\n\n" + _table(
+        ["run", "method", "seed", "nets", "raw", "shipped", "gain", "gap closed", "seconds", "images trained"], rows
+    )
+
+
+def _once(stages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines that are trained together share a place."""
+    return list({stage["place"]: stage for stage in stages}.values())
+
+
+def _stages(found: dict[str, Any]) -> str:
+    rows = []
+    for job in found["jobs"]:
+        for stage in job["stages"]:
+            audit, labels = stage.get("audit") or {}, stage.get("labels")
+            scores = stage.get("scores", {})
+            marks = [_number(scores.get(split, {}).get("raw", {}).get("score")) for split in ("validation", "test")]
+            kept = None if labels is None else labels["kept"] / max(labels["of"], 1)
+            numbers = [_number(audit.get(key), _form(key)) for key in AUDITED]
+            done = f"{stage['steps']:,}" + ("" if stage["finished"] else f" of {stage['of_steps'] or 0:,}")
+            cost = [_number(stage.get(key), ",.0f") for key in ("images", "seconds")]
+            rows.append([catalogue.get(job["method"]).title, str(job["seed"]), stage["stage"], *marks,
+                         _number(kept, ".0%"), *numbers, done, *cost])  # fmt: skip
+    judged = found["judged"]
+    title = (
+        "Error of kept labels, %: plain and weighted on the same images"
+        + (f" ({judged})" if judged else "")
+        + ", and plain on all unlabeled ones; weights of right and wrong labels; shares of the three cases of Eq. 6."
+    )
+    return f"## Stages\n\n{title}\n\n" + _table(
+        ["method", "seed", "stage", "validation", "test", "kept", "error", "weighted", "all images", "right", "wrong",
+         *CASES, "steps", "images", "seconds"], rows)  # fmt: skip
+
+
+def _classes(found: dict[str, Any]) -> str:
+    names = [f"{catalogue.get(job['method']).title}, seed {job['seed']} ({job['run']})" for job in found["jobs"]]
+    columns = [job["by_class"] for job in found["jobs"]]
+    rows = [[_name(found, label), *map(_number, row)] for label, row in enumerate(zip(*columns, strict=False))]
+    return "## Classes\n\nIoU of pixels, recall of images, %, mean of the raw nets:\n\n" + _table(
+        ["class", *names], rows
+    )
+
+
+def _labels(found: dict[str, Any]) -> list[str]:
+    """A table for each job with labels: its last judged stage of each line."""
+    tables = []
+    for job in found["jobs"]:
+        last = {stage["stage"][0]: stage for stage in job["stages"] if (stage.get("audit") or {}).get("by_class")}
+        for stage in last.values():
+            by_class = stage["audit"]["by_class"]
+            rows = [
+                [_name(found, label), f"{kept:,}"]
+                + [_number(by_class[key][label] if key in by_class else None, _form(key)) for key in BY_CLASS]
+                for label, kept in enumerate(by_class["kept"])
+            ]
+            method = f"{catalogue.get(job['method']).title}, seed {job['seed']},"
+            title = f"## Labels that {method} learned from in {stage['stage']}"
+            header = ["class", "kept", "coverage", "error", "weighted", "right", "wrong", *CASES]
+            tables.append(f"{title}\n\n" + _table(header, rows))
+    return tables
+
+
+def _name(found: dict[str, Any], label: int) -> str:
+    return found["classes"][label] if label < len(found["classes"]) else str(label)
+
+
+def _form(key: str) -> str:
+    """Errors are in percent already."""
+    if key.startswith("error"):
+        return ".2f"
+    return ".3f" if key.startswith("weight") else ".1%"
+
+
+def _number(value: float | None, form: str = ".2f") -> str:
+    return "–" if value is None or value != value else format(value, form)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--out", type=Path, required=True, help="the files' name without .json and .md")
+    options = parser.parse_args()
+    found = record(options.runs)
+    files.write_json(Path(f"{options.out}.json"), found)
+    files.write(Path(f"{options.out}.md"), markdown(found).encode())
+    print(f"{options.out}.md: {len(found['jobs'])} jobs of {len(options.runs)} runs")
+
+
+if __name__ == "__main__":
+    main()
