@@ -190,8 +190,8 @@ def parse(key: str, value: Any, kind: Any) -> Any:
     if origin is tuple:
         items = value.replace(",", " ").split() if isinstance(value, str) else value
         if not isinstance(items, list | tuple):
-            items = "names" if args[0] is str else "numbers, such as 0.5,1"
-            raise ConfigError(f"{key} must be a list of {items}, not '{value}'")
+            wanted = "names" if args[0] is str else "numbers, such as 0.5,1"
+            raise ConfigError(f"{key} must be a list of {wanted}, not '{value}'")
         return tuple(parse(key, item, args[0]) for item in items)
     return _scalar(key, value, kind)
 
