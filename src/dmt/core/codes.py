@@ -41,9 +41,9 @@ def confident(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def most_likely(probabilities: Tensor) -> tuple[Tensor, Tensor]:
-    """The same from probabilities (N, C, *S), for means of several: those of one net are better coded from its logits.
+    """What `confident` gives, from probabilities (N, C, *S) that have no logits: the mean of several passes.
 
-    The others are added up instead of taken from 1, so nothing rounds to 1 here either.
+    The other classes are added up, not taken from 1: nothing rounds to 1 here either.
     """
     top, labels = probabilities.max(1, keepdim=True)
     others = probabilities.scatter(1, labels, 0.0).sum(1)

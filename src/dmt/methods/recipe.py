@@ -64,9 +64,9 @@ class Recipe:
     shape: Literal["chain", "pair"] = option("chain", "DMT's plan: a chain of fresh nets, or a pair fine-tuned in turn")
     share: float | None = option(None, "pair: share of the labels each first net sees (0.5 to 1), or none")
     ema: float | None = option(0.999, "decay of the slow copy kept beside every net, or none for no copy")
-    labeler: Labeler = option("raw", "which copy of a net labels for the next: raw, ema or mean, both together (ours)")
+    labeler: Labeler = option("raw", "which copy of a net labels for the next: raw, ema, or the mean of both (ours)")
     labeling_views: tuple[str, ...] = option(
-        (), "further views that a label is the mean of (ours): flip and, for pixels, scales as 0.75", neutral=True
+        (), "more views of an image that its label averages (ours): flip; for pixels also scales, 0.75", neutral=True
     )
     strong_pseudo: bool = option(
         False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
