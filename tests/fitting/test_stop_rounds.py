@@ -108,7 +108,7 @@ def test_repeating_the_command_trains_nothing(ended: Path) -> None:
     again = Heard()
     fit(ended, again)
     assert nets(ended) == before
-    assert (again.total, again.done) == (pytest.approx(again.done), pytest.approx(again.total))
+    assert again.done == pytest.approx(again.total)
     assert stages(ended) == ["A0", "A1", "A2"]
 
 

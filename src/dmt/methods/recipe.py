@@ -50,7 +50,7 @@ class Recipe:
     weight_decay: float = option(5e-4, "weight decay, on every parameter")
     mixup: float | None = option(0.75, "mixup's Beta parameter, or none")
     mixup_round: float | Literal["same"] | tuple[float | None, ...] | None = option(
-        "same", "the same in rounds, or none; a list for one a round; same: as mixup", neutral=True
+        "same", "mixup's Beta parameter in rounds, or none; same: as mixup; a list for one a round", neutral=True
     )
     gamma: float | tuple[float, ...] = option(
         4.0, "γ1 of the dynamic weight, where both nets agree; a list for one a round"
