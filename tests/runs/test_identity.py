@@ -23,10 +23,10 @@ OTHER: dict[str, object] = {
     "momentum": 0.8, "weight_decay": 1e-3, "mixup": None, "gamma": 5.0, "gamma2": 2.0, "gamma_ramp": False,
     "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
     "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "mixup_round": None,
-    "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True,
+    "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True, "stop_rounds": 1,
 }  # fmt: skip
-ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong"}
-"""Options that DMT does not read."""
+ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong", "stop_rounds"}
+"""Options that change none of DMT's stages."""
 
 OWN: dict[str, object] = {
     "epochs": 3, "labeled": 16, "unlabeled": 16, "rate": 0.3, "rate_ramp": "poly", "optimizer": "adam",

@@ -29,6 +29,16 @@ def test_lines_say_where_the_run_stands(monkeypatch: pytest.MonkeyPatch) -> None
     assert said[-1] == "done"
 
 
+def test_work_that_is_spared_shortens_the_run() -> None:
+    stream = io.StringIO()
+    lines = progress.Lines(stream, every=0)
+    lines.begin(total=100.0, done=0.0)
+    lines.stage("DMT A1, seed 1", steps=50, done=0, work=1.0)
+    lines.spared(50.0)
+    lines.step(50)
+    assert stream.getvalue().startswith("DMT A1, seed 1: step 50/50, whole run 100%")
+
+
 def test_the_first_step_says_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])

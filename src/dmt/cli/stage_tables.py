@@ -29,10 +29,13 @@ def lines(
     own = folder_policy.own_folder(data)
     if own is not None:
         preset = choosing.choose(own, execution.device, Asked.of(settings, {})).preset
-        yield from _of_folder(own, method, configuration.override(preset.config, settings), execution, time)
+        config = configuration.override(preset.config, settings)
+        yield from _of_folder(own, method, config, execution, time)
     else:
         config = configuration.override(presets.get(data).config, settings)
         yield from _of_data_set(method, config, execution, time)
+    if config.recipe.stop_rounds is not None:
+        yield f"at most: stop_rounds={config.recipe.stop_rounds} may end the rounds sooner, by validation"
 
 
 def _of_data_set(method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:

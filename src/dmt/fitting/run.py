@@ -21,6 +21,9 @@ from dmt.runs.folder import Folder
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
 
+FEW = 50
+"""Validation images below which a user is told that ending rounds by them is a matter of chance."""
+
 
 def fit(
     data: str | Path,
@@ -102,8 +105,7 @@ def train(asked: Request, conditions: Conditions) -> None:
     conditions = replace(conditions, data_folder=prepared.images or conditions.data_folder)
     runner = Runner(prepared.config, folder, starts, conditions)
     runner.open(asked.seeds)  # data and nets are tried before the folder is bound to a configuration
-    if asked.keep == "best" and not runner.validated:
-        raise ConfigError("--keep best needs validation images; put some into val/, or set validation above 0")
+    _require_validation(asked, prepared, runner.validation_images, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions):
         runner.run(prepared.methods, asked.seeds, asked.keep)
 
@@ -158,6 +160,19 @@ def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -
         raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {conditions.checkpoint_every}")
     if not prepared.methods or not asked.seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
+
+
+def _require_validation(asked: Request, prepared: Prepared, images: int, conditions: Conditions) -> None:
+    """Refuse to choose rounds by validation without images for it, and say so if there are few."""
+    stops = prepared.config.recipe.stop_rounds is not None
+    if not images and (asked.keep == "best" or stops):
+        who = "--keep best" if asked.keep == "best" else "stop_rounds"
+        raise ConfigError(f"{who} needs validation images; put some into val/, or set validation above 0")
+    if stops and images < FEW:
+        conditions.watcher.note(
+            f"note: with {images} validation images it may be chance when the rounds end (stop_rounds); "
+            f"{FEW} or more tell better"
+        )
 
 
 def _require_fitting(method: Method, prepared: Prepared) -> None:

@@ -48,6 +48,7 @@ class Runner:
         self._worked = False
         self._jobs: list[tuple[Job, list[Work]]] = []
         self._told: set[tuple[int, tuple[str, ...], str, str, str]] = set()  # what the guard said in this session
+        self._said: set[str] = set()  # which rounds ended
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
@@ -78,9 +79,9 @@ class Runner:
         return next(iter(self._tasks.values()))[0].net_spec(self._config.net_of("A")).shape
 
     @property
-    def validated(self) -> bool:
-        """Whether there are validation images for every seed."""
-        return all(len(task.validation) for task, _ in self._tasks.values())
+    def validation_images(self) -> int:
+        """How many there are, of all seeds the fewest."""
+        return min(len(task.validation) for task, _ in self._tasks.values())
 
     def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
         """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
@@ -98,16 +99,40 @@ class Runner:
         works = list({work.identity: work for _, works in jobs for work in works}.values())
         sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
         names = {work.identity: _titles(work, jobs) for work in works}
-        total = sum(work.steps * work.cost + self._labeling(work) for work in works)
-        self._conditions.watcher.begin(total, sum(self._done(work) for work in works))
+        works = [work for work in works if not self._ended_before(work)]
+        self._conditions.watcher.begin(sum(map(self._whole, works)), sum(map(self._done, works)))
         for work in works:
-            self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
+            if self._ended_before(work):
+                self._conditions.watcher.spared(self._whole(work) - self._done(work))
+            else:
+                self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
+
+    def _ended_before(self, work: Work) -> bool:
+        """Whether validation ended the rounds of all jobs before this stage; the journals say so."""
+        patience = self._config.recipe.stop_rounds
+        if patience is None or work.stage.round < patience + 2:  # no plan ends sooner
+            return False
+        manifest = self.folder.manifest()
+        found = [reading.of_job(self.folder, manifest, job) for job, family in self._jobs if work in family]
+        if any(work.place not in {stage.place for stage in job.skipped} for job in found):
+            return False
+        for job in found:
+            self._say_once(f"{catalogue.get(job.method).title}, seed {job.seed}: {job.ended}")
+        return True
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._conditions.watcher.note(text)
 
     def _job(self, method: str, seed: int, keep: str) -> tuple[Job, list[Work]]:
         plan = catalogue.plan(method, self._config.recipe)
         works = identify(plan, self._config, self._tasks[seed], seed, self._starts.digests)
         outline = [work.outline() for work in works]
         return Job(method, seed, outline, list(plan.results), keep), works
+
+    def _whole(self, work: Work) -> float:
+        return work.steps * work.cost + self._labeling(work)
 
     def _done(self, work: Work) -> float:
         place = self.folder.stage(work.place)

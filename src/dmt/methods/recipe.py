@@ -50,7 +50,7 @@ class Recipe:
     weight_decay: float = option(5e-4, "weight decay, on every parameter")
     mixup: float | None = option(0.75, "mixup's Beta parameter, or none")
     mixup_round: float | Literal["same"] | tuple[float | None, ...] | None = option(
-        "same", "the same in rounds, or none; a list for one a round; same: as mixup", neutral=True
+        "same", "mixup's Beta parameter in rounds, or none; same: as mixup; a list for one a round", neutral=True
     )
     gamma: float | tuple[float, ...] = option(
         4.0, "γ1 of the dynamic weight, where both nets agree; a list for one a round"
@@ -60,6 +60,11 @@ class Recipe:
     )
     gamma_ramp: bool = option(True, "let γ grow over a round by exp(-5(1-t/T)²)")
     fractions: tuple[float, ...] = option((0.2, 0.4, 0.6, 0.8, 1.0), "share of pseudo labels kept, round by round")
+    stop_rounds: int | None = option(
+        None,
+        "end after so many rounds in a row that validation likes no better, and use the best; or none",
+        neutral=True,
+    )
     per_class: bool = option(False, "rank pseudo labels within each class instead of over all")
     shape: Literal["chain", "pair"] = option("chain", "DMT's plan: a chain of fresh nets, or a pair fine-tuned in turn")
     share: float | None = option(None, "pair: share of the labels each first net sees (0.5 to 1), or none")
@@ -95,6 +100,8 @@ class Recipe:
         for key in ("mixup", "mixup_round"):
             for value in self._values(key):
                 require(key, value, value in (None, "same") or value > 0, "greater than 0, or none")
+        patience = self.stop_rounds
+        require("stop_rounds", patience, patience is None or patience >= 1, "at least 1, or none")
         require("share", self.share, self.share is None or 0.5 < self.share < 1, "between 0.5 and 1, or none")
         require("share", self.share, self.share is None or self.shape == "pair", "none unless shape is pair")
         good = bool(self.fractions) and all(0 < fraction <= 1 for fraction in self.fractions)

@@ -68,7 +68,7 @@ def _board() -> Callable[[str], Writer]:
 def _place(job: JobResult, line: str) -> Path:
     """The folder of a line of nets; runs under other options are told apart by the identity of their last stage."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", f"{job.data}-{job.method}")
-    kind = job.stages[-1].place.rpartition("-")[2][:6]
+    kind = job.last_place.rpartition("-")[2][:6]
     return Path(f"{safe}-seed-{job.seed}-{kind}") / line
 
 

@@ -27,6 +27,8 @@ def doubts(study: Study) -> list[str]:
     errors = dict.fromkeys(each for job in study.jobs for each in job.warnings)
     trained = "Warning: the scores may mean nothing, since it was trained on images with errors"
     sentences = [f"{trained}: {error}" for error in errors]
+    ended = [(studies.title(job.method), job) for job in study.jobs if job.ended is not None]
+    sentences += [f"{title}, seed {job.seed}: {job.ended}." for title, job in ended]
     seeds = {len(study.of(method)) for method in study.learners} - {0}
     if seeds == {1}:
         sentences.append("One seed only: another seed may differ by more than this range. Three seeds show how much.")

@@ -47,7 +47,7 @@ def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
         stages = {stage.title: stage for stage in job.stages}
         for finding in guard.findings(job, guard.base(job, jobs) if alone else None):
             stage = stages.get(finding.where)
-            said = (f"{title} {job.stages[-1].place}" if stage is None else stage.place, finding.text)
+            said = (f"{title} {job.last_place}" if stage is None else stage.place, finding.text)
             if said not in known:  # methods share stages
                 known.add(said)
                 key = (title, finding.kind, finding.about, finding.remedy)

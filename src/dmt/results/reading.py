@@ -1,5 +1,6 @@
 """What came out of each stage and each method, read from the files of a run alone."""
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 from dmt import config as configuration
 from dmt import presets, run_files
 from dmt.config import Config
+from dmt.core import early_end
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, RunError
 from dmt.runs import starting
@@ -116,12 +118,14 @@ class JobResult:
     Attributes:
         data: the preset's name.
         changes: options that differ from the preset, as ``key=value``; results under different options do not mix.
-        results: names of the last stage of each line.
+        results: names of the last stage of each line or, if rounds end by validation, of the best round's stages.
         origin: what the nets started from and, of a folder, which images; different origins do not mix either.
         keep: which round's nets are used: the "last", or the "best" by validation.
         classes: their names.
         shares: whether each first net of a pair sees some of the labels only.
         warnings: errors in the images that make every score doubtful; the user trained in spite of them.
+        patience: how many rounds that are no better end it (``stop_rounds``); None if all are trained.
+        skipped: stages after that end, which are not trained.
     """
 
     data: str
@@ -135,13 +139,29 @@ class JobResult:
     classes: tuple[str, ...] = ()
     shares: bool = False
     warnings: tuple[str, ...] = ()
+    patience: int | None = None
+    skipped: tuple[StageResult, ...] = ()
 
     @property
     def finished(self) -> bool:
         return all(stage.outcome is not None for stage in self.stages)
 
+    @property
+    def last_place(self) -> str:
+        """The folder's name of the last planned stage: it tells all that the job's plan depends on."""
+        return (*self.stages, *self.skipped)[-1].place
+
+    @property
+    def ended(self) -> str | None:
+        """That its rounds ended by validation, in words; None if they did not."""
+        if not self.skipped:
+            return None
+        (best,) = {stage.round for stage in self.stages if stage.name in self.results}
+        done, planned = self.stages[-1].round, self.skipped[-1].round
+        return f"rounds ended after {done} of {planned}, since none after round {best} did better on validation"
+
     def kept(self) -> list[StageResult]:
-        """The stage of each finished line whose nets are used: its last or, with keep=best, the one validation likes.
+        """The stage of each finished line whose nets are used: its result or, with keep=best, the one validation likes.
 
         Of equals, as without any validation, the last.
         """
@@ -208,7 +228,29 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
     shares = manifest["config"].get("share") is not None
     warnings = warnings_of(manifest) or ()
-    return replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
+    result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
+    patience = manifest["config"].get("stop_rounds")
+    return result if patience is None else _by_validation(replace(result, patience=patience), patience)
+
+
+def _by_validation(job: JobResult, patience: int) -> JobResult:
+    """A job whose rounds end by validation. Once they have ended, its result is the best of them."""
+    numbers = sorted({stage.round for stage in job.stages if stage.round})
+    rounds = [[stage for stage in job.stages if stage.round == number] for number in numbers]
+    done = list(itertools.takewhile(lambda each: all(stage.outcome is not None for stage in each), rounds))
+    scores = [statistics.fmean(map(_liked, each)) for each in done]
+    count = early_end.end(scores, patience) or len(rounds)
+    if not rounds or count > len(done):
+        return job
+    results = tuple(dict.fromkeys(stage.name for stage in rounds[early_end.best(scores[:count])]))
+    skipped = tuple(stage for stage in job.stages if stage.round > numbers[count - 1])
+    return replace(job, stages=job.stages[: len(job.stages) - len(skipped)], skipped=skipped, results=results)
+
+
+def _liked(stage: StageResult) -> float:
+    """The validation score of a stage: of its raw and slow net, the better one's."""
+    scores = [stage.score("validation", copy) for copy in stage.copies]
+    return max((score for score in scores if score is not None), default=-math.inf)
 
 
 def _stage(folder: Folder, outline: dict[str, Any]) -> list[StageResult]:

@@ -28,7 +28,7 @@ class Report:
         """From run folders; nothing is computed again. What two folders share counts once."""
         unique: dict[tuple[object, ...], JobResult] = {}
         for job in (job for path in paths for job in reading.read(Folder(Path(path)))):
-            key = (job.data, job.changes, job.origin, job.method, job.stages[-1].place)
+            key = (job.data, job.changes, job.origin, job.method, job.last_place)
             if key not in unique or job.finished:  # of two copies of a run, the one that got further
                 unique[key] = job
         return cls(tuple(unique.values()))
@@ -39,7 +39,14 @@ class Report:
         longer = [jobs for jobs in self._groups() if any(stage.round for job in jobs for stage in job.stages)]
         titles = [f"{catalogue.get(jobs[0].method).title} on {self._name(jobs[0])}" for jobs in longer]
         return "\n".join(
-            [self.summary(), *map(_rounds, titles, longer), *self.verdicts(), *self.errors(), *self.warnings()]
+            [
+                self.summary(),
+                *map(_rounds, titles, longer),
+                *self.verdicts(),
+                *self.endings(),
+                *self.errors(),
+                *self.warnings(),
+            ]
         )
 
     def verdicts(self) -> list[str]:
@@ -55,6 +62,12 @@ class Report:
             bases and any(job.finished for job in jobs) and not any(catalogue.get(job.method).baseline for job in kin)
         )
         return guard.verdict(jobs, bases) + ("; Baseline is round 0 of the same run" if first else "")
+
+    def endings(self) -> list[str]:
+        """Of jobs whose rounds ended by validation, when and why."""
+        several = len({self._name(job) for job in self.jobs}) > 1
+        ended = [(f"{self._name(job)}: " if several else "", job) for job in self.jobs if job.ended is not None]
+        return [f"{name}{catalogue.get(job.method).title}, seed {job.seed}: {job.ended}" for name, job in ended]
 
     def errors(self) -> list[str]:
         """What is wrong with the images, if somebody trained on them anyway: once for all jobs on the same ones."""
@@ -98,7 +111,8 @@ class Report:
 
     def _kept(self) -> str:
         ways = {"last": "last", "best": "best round's"}
-        return " or ".join(dict.fromkeys(ways[job.keep] for job in self.jobs))
+        kept = (job.keep if job.patience is None else "best" for job in self.jobs)
+        return " or ".join(dict.fromkeys(ways[each] for each in kept))
 
     def _groups(self) -> list[list[JobResult]]:
         """Jobs that differ in nothing but the seed; a Baseline before what is compared with it."""

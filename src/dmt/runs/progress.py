@@ -42,6 +42,9 @@ class Watcher(ABC):
     def worked(self, work: float) -> None:  # noqa: B027  not every watcher counts
         """So much work was done other than by steps."""
 
+    def spared(self, work: float) -> None:  # noqa: B027  not every watcher counts
+        """So much work of the total will not be done: it is not needed any more."""
+
     def busy(self, title: str, done: int, of: int) -> None:  # noqa: B027  not every watcher cares
         """Something other than steps takes a while: so much of it is done."""
 
@@ -110,6 +113,9 @@ class Bars(Watcher):
     def worked(self, work: float) -> None:
         self._bars.advance(self._whole, work)
 
+    def spared(self, work: float) -> None:
+        self._bars.update(self._whole, total=(self._bars.tasks[self._whole].total or 0.0) - work)
+
     def busy(self, title: str, done: int, of: int) -> None:
         if self._bars.tasks[self._part].description != title:
             self._bars.reset(self._part, total=of, description=title)
@@ -151,6 +157,9 @@ class Lines(Watcher):
 
     def worked(self, work: float) -> None:
         self._done, self._fresh = self._done + work, self._fresh + work
+
+    def spared(self, work: float) -> None:
+        self._total -= work
 
     def busy(self, title: str, done: int, of: int) -> None:
         now = time.monotonic()

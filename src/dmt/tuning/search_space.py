@@ -42,6 +42,7 @@ def tunable() -> dict[str, Any]:
     hints = typing.get_type_hints(Recipe)
     for name, group in catalogue.groups().items():
         hints |= {f"{name}.{key}": kind for key, kind in typing.get_type_hints(group).items()}
+    del hints["stop_rounds"]  # it chooses by the very images that judge trials
     return {key: kind for key, kind in hints.items() if key == "fractions" or _number(kind) is not None}
 
 

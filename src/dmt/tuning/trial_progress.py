@@ -38,6 +38,11 @@ class Trials(progress.Watcher):
         """Work was done other than by steps."""
         self._watcher.worked(work)
 
+    def spared(self, work: float) -> None:
+        """Work of the trial will not be done."""
+        self._total -= work
+        self._watcher.spared(work)
+
     def busy(self, title: str, done: int, of: int) -> None:
         """Something other than steps takes a while."""
         self._watcher.busy(title, done, of)

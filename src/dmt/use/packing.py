@@ -112,14 +112,15 @@ def _spared(folder: Folder) -> set[Path]:
     needed: set[str] = set()
     places: set[str] = set()
     for job in folder.jobs():
+        result = reading.of_job(folder, folder.manifest(), job)
         by_name = {outline["name"]: outline["place"] for outline in job.stages}
         places |= set(by_name.values())
-        needed |= {by_name[name] for name in job.results}
-        if job.keep == "best":  # until all rounds are there, any may be it
-            result = reading.of_job(folder, folder.manifest(), job)
+        needed |= {by_name[name] for name in result.results}
+        if job.keep == "best" or result.patience is not None:  # until all rounds are there, any may be it
             needed |= {stage.place for stage in (result.kept() if result.finished else result.stages)}
+        skipped = {stage.name for stage in result.skipped}
         for outline in job.stages:
-            if not folder.finished(outline["place"]):
+            if outline["name"] not in skipped and not folder.finished(outline["place"]):
                 parents = {outline["start"], (outline["labels"] or {}).get("by")} - {None}
                 needed |= {by_name[name] for name in parents} | {outline["place"]}
     return {path for place in places - needed for path in folder.stage(place).glob("step-*/*.safetensors")}
