@@ -78,8 +78,9 @@ class LabelCounter:
         unknown = truth == NO_LABEL
         cells = ((labels != truth).long() * LEVELS + codes).masked_fill_(unknown, 2 * LEVELS)
         self._counts = _counted(self._counts, cells)
-        rows = trees.send(self._judged[positions].nonzero().squeeze(1).numpy(), labels.device)
-        self._predicted = _counted(self._predicted, labels[rows].long().masked_fill_(unknown[rows], self._classes))
+        if bool(self._judged[positions].any()):
+            rows = trees.send(self._judged[positions].nonzero().squeeze(1).numpy(), labels.device)
+            self._predicted = _counted(self._predicted, labels[rows].long().masked_fill_(unknown[rows], self._classes))
 
     def numbers(self) -> dict[str, Any]:
         return {"error_top": self.error_top(), "predicted": self._predicted[:-1].tolist()}
