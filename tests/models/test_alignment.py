@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dmt.models import build
+from dmt.models import alignment, build
 from dmt.models.alignment import GrowBy
 from dmt.models.build import NetSpec
 from dmt.types import Normalization
@@ -70,6 +70,12 @@ def test_our_own_nets_do_not_shift_at_all(name: str) -> None:
         center = size // 32 * 16  # a feature lies there, so that a coarse grid does not blur the question
         for place in seen(net, size, center):
             assert abs(place - center) <= 0.5, f"{name} at {size} pixels"
+
+
+@pytest.mark.parametrize(("features", "size"), [((5, 9), (33, 65)), ((3, 2), (17, 9)), ((1, 4), (1, 25))])
+def test_growing_by_products_is_growing(features: tuple[int, int], size: tuple[int, int]) -> None:
+    values = torch.randn(2, 3, *features, dtype=torch.float64)
+    torch.testing.assert_close(alignment.by_products(values, size), alignment.grow(values, size))
 
 
 def test_growing_by_a_factor_puts_feature_i_on_pixel_si() -> None:

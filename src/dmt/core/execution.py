@@ -6,6 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import torch
+from torch import Tensor, nn
+
+from dmt.core import blocks
+
+WORTH_COMPILING = 4000
+"""Steps of a large net from which on compiling its blocks, most of a minute, is won back: a fifth of each step."""
 
 Code = TypeVar("Code", bound=Callable[..., object])
 
@@ -19,7 +25,8 @@ class Execution:
 
     device: torch.device
     fast: bool = False
-    compiles: bool = True  # large nets gain little from compiling, and take minutes of it: they are recorded only
+    compiles: bool = True  # whole nets: large ones would take minutes, so of them only blocks are compiled
+    blocks: bool = False  # those that a large net repeats
     pixels: bool = False  # large images are faster with channels last on a CPU too
 
     @property
@@ -30,6 +37,11 @@ class Execution:
     def for_net(self, name: str, pixels: bool) -> "Execution":
         """The same for a net: large ones, from other libraries or for pixels, are not compiled."""
         return replace(self, compiles=self.compiles and not pixels and ":" not in name, pixels=pixels)
+
+    def for_steps(self, steps: int) -> "Execution":
+        """The same for so many steps to come: the blocks of large nets are compiled where that is won back."""
+        large = self.records and self.pixels and not self.compiles
+        return replace(self, blocks=large and steps >= WORTH_COMPILING)
 
     def plain(self) -> "Execution":
         """The same without compiling or recording."""
@@ -62,8 +74,19 @@ class Execution:
         """``code``, compiled for fixed shapes if this execution is fast."""
         if not (self.fast and self.compiles):
             return code
-        import torch._dynamo as dynamo  # slow to import, and plain execution does not need it
-
-        # every stage brings a new net; past its limit the compiler would silently fall back to plain code
-        dynamo.config.recompile_limit = max(dynamo.config.recompile_limit, 64)
+        _allow_recompiling()
         return cast(Code, torch.compile(code, dynamic=False))
+
+    def compiled_net(self, net: nn.Module) -> Callable[[Tensor], Tensor]:
+        """A net, or the blocks that it repeats, compiled for fixed shapes if this execution is fast."""
+        if self.blocks:
+            _allow_recompiling()
+            blocks.compile_repeated(net)
+        return self.compiled(net)
+
+
+def _allow_recompiling() -> None:
+    """Every stage brings a new net; past its limit the compiler would silently fall back to plain code."""
+    import torch._dynamo as dynamo  # slow to import, and plain execution does not need it
+
+    dynamo.config.recompile_limit = max(dynamo.config.recompile_limit, 64)

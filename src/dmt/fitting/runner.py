@@ -100,12 +100,20 @@ class Runner:
         sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
         names = {work.identity: _titles(work, jobs) for work in works}
         works = [work for work in works if not self._ended_before(work)]
+        self._prepare_compiling([work for work in works if not self.folder.finished(work.place)])
         self._conditions.watcher.begin(sum(map(self._whole, works)), sum(map(self._done, works)))
         for work in works:
             if self._ended_before(work):
                 self._conditions.watcher.spared(self._whole(work) - self._done(work))
             else:
                 self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
+
+    def _prepare_compiling(self, works: Sequence[Work]) -> None:
+        """Blocks of a large net are compiled if there are steps enough, and a compiler."""
+        execution = self._conditions.execution.for_steps(sum(work.steps for work in works))
+        if execution.blocks and not trial.can_compile(execution):
+            execution = replace(execution, blocks=False)
+        self._conditions = replace(self._conditions, execution=execution)
 
     def _ended_before(self, work: Work) -> bool:
         """Whether validation ended the rounds of all jobs before this stage; the journals say so."""
@@ -184,6 +192,7 @@ class Runner:
         try:
             if not loop.fit(trainer, checkpoint, journal, pace):
                 raise self._conditions.stop.error()
+            trainer.close()
             said = concluding.conclude(work, trainer, lesson, self._tasks[work.seed], place)
             watcher.note(f"{title}: {said}")
             journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])

@@ -15,10 +15,23 @@ def compiles(execution: Execution) -> None:
     if not (execution.fast and execution.compiles):
         return
     try:
-        execution.compiled(lambda x: x * 2 + 1)(torch.ones(2, device=execution.device))
+        _compile(execution)
     except Exception as error:  # whatever a compiler that is missing or broken may raise
         reason = (str(error) or type(error).__name__).strip().splitlines()[0]
         raise ConfigError(f"steps cannot be compiled here ({reason}); use --plain") from error
+
+
+def can_compile(execution: Execution) -> bool:
+    """Whether there is a compiler, for what works without one too."""
+    try:
+        _compile(execution)
+    except Exception:  # likewise
+        return False
+    return True
+
+
+def _compile(execution: Execution) -> None:
+    torch.compile(lambda x: x * 2 + 1, dynamic=False)(torch.ones(2, device=execution.device))
 
 
 def fits(task: Task, name: str) -> None:

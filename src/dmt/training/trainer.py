@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dmt.core import batchnorm, streams, trees
+from dmt.core import batchnorm, blocks, streams, trees
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
@@ -25,7 +25,7 @@ class Student:
     def __init__(self, net: nn.Module, execution: Execution) -> None:
         self._net = net
         self._execution = execution
-        self._forward: Callable[[Tensor], Tensor] = execution.compiled(net)
+        self._forward: Callable[[Tensor], Tensor] = execution.compiled_net(net)
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         if update_statistics:
@@ -147,8 +147,10 @@ class Trainer:
         return numbers
 
     def close(self) -> None:
-        """Let go of the recorded step: it refers to the trainer, and would keep nets and images alive."""
+        """Training is over: let go of the recorded step, which keeps nets and images alive, and of compiled code."""
         self._run = None
+        for module in self.modules():
+            blocks.plain(module)
 
     def _generator(self) -> torch.Generator:
         # not torch.manual_seed: without CUDA it queues a call for every device at every step, and keeps them all
