@@ -25,7 +25,7 @@ IMAGE_NETS: dict[str, str] = {
 PIXEL_NETS: dict[str, str] = {
     "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101 (pip install 'dmt-vision[timm]')",
     "deeplab2x2:ENCODER": "the same with two of the four branches, as in the paper's code",
-    "fpn:ENCODER": "a feature-pyramid net on an encoder of timm, e.g. fpn:resnet50: skips instead of dilation, so faster",
+    "fpn:ENCODER": "a feature-pyramid net on an encoder of timm, e.g. fpn:resnet50: faster, by skips for dilation",
     "frozen-fpn:ENCODER": "the same, of which only the decoder learns: for CPUs; starts from published parameters",
     "fcn-W": "a tiny net, W wide, that labels pixels on a CPU, e.g. fcn-16",
     "smp:ARCH/ENCODER": "a net of segmentation-models-pytorch, e.g. smp:unet/resnet34 (pip install 'dmt-vision[smp]')",
