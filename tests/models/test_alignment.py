@@ -16,6 +16,8 @@ KINDS = (
     "deeplab2:resnet18@16",
     "deeplab2:tf_efficientnet_lite0@16",
     "deeplab2x2:resnet18",
+    "fpn:resnet18",
+    "fpn:tf_efficientnet_lite0",
     "smp:unet/resnet18",
     "smp:fpn/resnet18",
     "smp:deeplabv3plus/resnet18",

@@ -46,7 +46,7 @@ def test_an_image_is_seen_alike_in_training_and_outside(generator: torch.Generat
 
 @pytest.mark.parametrize("start", [None, "random"])
 def test_it_needs_a_start(start: str | None, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="learns in its last layer only; give --start"):
+    with pytest.raises(ConfigError, match="the encoder of net 'frozen:resnet18' does not learn; give --start"):
         dmt.fit("digits", out=tmp_path / "run", settings={"net": "frozen:resnet18"}, start=start, watcher=Silent())
     assert not (tmp_path / "run").exists()
 

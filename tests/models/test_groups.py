@@ -27,7 +27,15 @@ def test_all_but_the_layers_that_tell_classes_are_the_encoders(name: str, head: 
     assert groups.encoder_names(net) == names - rest
 
 
-def test_a_decoder_is_no_encoder() -> None:
-    net = build(NetSpec("smp:unet/resnet18", 7, (3, 64, 64), IMAGENET, pixels=True), seed=0)
+@pytest.mark.parametrize(
+    ("name", "encoder"),
+    [
+        ("smp:unet/resnet18", "body.net.encoder."),
+        ("fpn:resnet10t", "body.encoder."),
+        ("frozen-fpn:resnet10t", "body.encoder."),
+    ],
+)
+def test_a_decoder_is_no_encoder(name: str, encoder: str) -> None:
+    net = build(NetSpec(name, 7, (3, 64, 64), IMAGENET, pixels=True), seed=0)
     names = {each for each, _ in net.named_parameters()}
-    assert groups.encoder_names(net) == {each for each in names if each.startswith("body.net.encoder.")} != names
+    assert groups.encoder_names(net) == {each for each in names if each.startswith(encoder)} != names

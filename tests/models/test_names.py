@@ -13,6 +13,8 @@ from dmt.models import names
         ("deeplab2:resnet101", "deeplab2", "resnet101"),
         ("deeplab2x2:resnet50", "deeplab2x2", "resnet50"),
         ("deeplab2:resnet101@16", "deeplab2", "resnet101"),
+        ("fpn:resnet50", "fpn", "resnet50"),
+        ("frozen-fpn:tf_efficientnet_lite0", "frozen-fpn", "tf_efficientnet_lite0"),
         ("smp:unet/resnet34", "smp", "resnet34"),
         ("smp:unet/tu-convnext_tiny", "smp", "convnext_tiny"),
         ("wrn-28-2", "wrn", None),
@@ -29,5 +31,5 @@ def test_kind_and_encoder(net: str, kind: str | None, encoder: str | None) -> No
 
 
 def test_only_frozen_nets_are_frozen() -> None:
-    assert names.is_frozen("frozen:resnet18")
-    assert not any(map(names.is_frozen, ("timm:resnet18", "frozen", "wrn-28-2")))
+    assert all(map(names.is_frozen, ("frozen:resnet18", "frozen-fpn:resnet18")))
+    assert not any(map(names.is_frozen, ("timm:resnet18", "fpn:resnet18", "frozen", "wrn-28-2")))

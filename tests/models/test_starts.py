@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dmt import files
 from dmt.errors import ConfigError
-from dmt.models import build, starts
+from dmt.models import build, start_names, starts
 from dmt.models.build import NetSpec, Normalized
 from dmt.types import Normalization
 
@@ -58,6 +58,12 @@ def test_torchvision_names_behind_any_wrapper(tmp_path: Path, wrapper: str, nest
     assert line == f"100 tensors of the encoder from net.pth; head random; not used: {wrapper}fc.weight and 1 more"
     assert encoder_equals(net, state)
     torch.testing.assert_close(net.mean.flatten(), torch.tensor(IMAGENET))
+
+
+def test_dots_and_underscores_are_one() -> None:
+    """As timm's nets that give features call ``features.0``, of VGG, and ``stages.0``, of ConvNeXt."""
+    assert start_names.plain("encoder.features_0.weight") == start_names.plain("features.0.weight") == "0.weight"
+    assert start_names.plain("encoder.stages_0.blocks.0.gamma") == start_names.plain("stages.0.blocks.0.gamma")
 
 
 def test_the_digest_is_of_the_content(tmp_path: Path) -> None:

@@ -174,6 +174,7 @@ NETS = [
     ("frozen:resnet18", (3, 32, 32), False),
     ("timm:vit_tiny_patch16_224", (3, 32, 32), False),
     ("deeplab2:resnet18", (3, 32, 32), True),
+    ("fpn:resnet10t", (3, 32, 32), True),
     ("smp:unet/resnet18", (3, 32, 32), True),
     ("smp:fpn/resnet18", (3, 32, 32), True),
 ]

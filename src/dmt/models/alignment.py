@@ -4,6 +4,9 @@ A convolution of stride 2 with symmetric padding has its output i at input 2i, s
 lies at pixel s·i. Bilinear upsampling with aligned corners draws it exactly there if the last feature lies on the
 last pixel: for sides of s·k + 1, as the 321 and 505 pixels of the reference. TensorFlow's "same" padding, which shifts
 features for even sides, is symmetric for these sides too. So images are padded to such a side, and logits cropped.
+
+Encoders that cut the image into patches, such as ConvNeXt, have feature i in the middle of patch i, at pixel
+s·i + (s − 1)/2. For them sides of s·k are exact, and upsampling from middle to middle.
 """
 
 import torch
@@ -11,18 +14,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def padded(images: Tensor, stride: int) -> Tensor:
-    """Images (N, C, H, W) with zeros at the right and bottom, up to sides of stride·k + 1."""
+def padded(images: Tensor, stride: int, *, patches: bool = False) -> Tensor:
+    """Images (N, C, H, W) with zeros at the right and bottom, up to sides of stride·k + 1; for patches, stride·k."""
     height, width = images.shape[-2:]
-    return F.pad(images, (0, (1 - width) % stride, 0, (1 - height) % stride))
+    over = 0 if patches else 1
+    return F.pad(images, (0, (over - width) % stride, 0, (over - height) % stride))
 
 
-def grow(features: Tensor, size: tuple[int, int]) -> Tensor:
-    """Bilinear, first to first and last to last: from sides k + 1 to s·k + 1, exactly where features lie."""
+def grow(features: Tensor, size: tuple[int, int], *, patches: bool = False) -> Tensor:
+    """Bilinear, first to first and last to last: from sides k + 1 to s·k + 1, exactly where features lie.
+
+    For patches, from sides k to s·k: each feature to the middle of its patch.
+    """
     exact = features.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
-    if features.is_cuda and features.requires_grad and exact:
+    if features.is_cuda and features.requires_grad and exact and not patches:
         return by_products(features, size)
-    return F.interpolate(features, size=size, mode="bilinear", align_corners=True)
+    return F.interpolate(features, size=size, mode="bilinear", align_corners=not patches)
 
 
 def by_products(features: Tensor, size: tuple[int, int]) -> Tensor:

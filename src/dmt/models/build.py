@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import deeplab, names, smp_nets, torchvision_pair
+from dmt.models import deeplab, fpn, names, smp_nets, torchvision_pair
 from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen
 from dmt.models.small_resnet import SmallResNet
@@ -25,6 +25,8 @@ IMAGE_NETS: dict[str, str] = {
 PIXEL_NETS: dict[str, str] = {
     "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101 (pip install 'dmt-vision[timm]')",
     "deeplab2x2:ENCODER": "the same with two of the four branches, as in the paper's code",
+    "fpn:ENCODER": "a feature-pyramid net on an encoder of timm, e.g. fpn:resnet50: faster, by skips for dilation",
+    "frozen-fpn:ENCODER": "the same, of which only the decoder learns: for CPUs; starts from published parameters",
     "fcn-W": "a tiny net, W wide, that labels pixels on a CPU, e.g. fcn-16",
     "smp:ARCH/ENCODER": "a net of segmentation-models-pytorch, e.g. smp:unet/resnet34 (pip install 'dmt-vision[smp]')",
 }
@@ -91,9 +93,10 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
 def forward_share(net: str) -> float:
     """What it takes to see an image, of what it takes to learn from it, for forecasts.
 
-    Going backward costs twice as much as forward; nobody goes backward through a frozen encoder.
+    Going backward costs twice as much as forward; nobody goes backward through a frozen encoder. A decoder on one costs
+    from a fifth of it to as much again.
     """
-    return 1.0 if names.is_frozen(net) else 1 / 3
+    return {"frozen": 1.0, "frozen-fpn": 2 / 3}.get(names.kind(net) or "", 1 / 3)
 
 
 def usual_normalization(body: nn.Module) -> Normalization | None:
@@ -156,6 +159,9 @@ def _pixel_net(spec: NetSpec) -> Normalized:
         require_timm(spec.name)
         branches, stride = 2 if kind == "deeplab2x2" else 4, names.output_stride(spec.name)
         body = deeplab.build(name, spec.classes, channels, branches, stride)
+    elif kind in ("fpn", "frozen-fpn"):
+        require_timm(spec.name)
+        body = fpn.build(name, spec.classes, channels, frozen=kind == "frozen-fpn")
     else:
         body = SmallFCN(_width(spec.name), spec.classes, channels)
     return Normalized(body, for_channels(usual_normalization(body) or spec.normalization, channels))

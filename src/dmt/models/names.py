@@ -6,13 +6,13 @@
 import re
 
 IMAGE_KINDS = ("timm", "frozen", "wrn", "resnet8")
-PIXEL_KINDS = ("deeplab2", "deeplab2x2", "smp", "fcn")
+PIXEL_KINDS = ("deeplab2", "deeplab2x2", "fpn", "frozen-fpn", "smp", "fcn")
 
 OUTPUT_STRIDE = 8
 """Of a net that dilates, if its name says nothing else."""
 
 _STRIDE = re.compile(r"@(\d+)$")
-_NAME = re.compile(r"(timm|frozen|deeplab2|deeplab2x2|smp):.*|(wrn)-\d+-\d+|(resnet8|fcn)-\d+")
+_NAME = re.compile(r"(timm|frozen|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|fcn)-\d+")
 
 
 def kind(net: str) -> str | None:
@@ -45,14 +45,14 @@ def with_stride(net: str, stride: int) -> str:
 
 
 def is_frozen(net: str) -> bool:
-    """Whether only the last layer learns."""
-    return kind(net) == "frozen"
+    """Whether the encoder stays as it starts, and only what is on top of it learns."""
+    return kind(net) in ("frozen", "frozen-fpn")
 
 
 def encoder(net: str) -> str | None:
     """What timm calls the encoder of a net; None for a net without one."""
     match kind(net):
-        case "timm" | "frozen" | "deeplab2" | "deeplab2x2":
+        case "timm" | "frozen" | "deeplab2" | "deeplab2x2" | "fpn" | "frozen-fpn":
             return inner(net)
         case "smp":
             return re.sub("^(tu|timm)-", "", inner(net).partition("/")[2])

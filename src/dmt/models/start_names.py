@@ -39,9 +39,10 @@ class Published:
 
 def plain(name: str) -> str:
     """A tensor's name without wrappers, and with dots for underscores: timm writes ``stem.0`` as ``stem_0`` too."""
+    name = name.replace("_", ".")
     while wrapper := next((wrapper for wrapper in _WRAPPERS if name.startswith(wrapper)), None):
         name = name.removeprefix(wrapper)
-    return name.replace("_", ".")
+    return name
 
 
 def recognize(tensors: Mapping[str, Tensor], own_names: Iterable[str]) -> Published:

@@ -1,0 +1,136 @@
+"""A feature-pyramid net on an encoder of timm: features of four strides, joined from the coarsest to the finest.
+
+Where DeepLab keeps the encoder's stride low by dilation, this net leaves the encoder as it was published and gets
+the detail back from its earlier layers. So it is much cheaper, above all with depthwise convolutions.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dmt.errors import ConfigError, unknown
+from dmt.models import alignment
+from dmt.models.fcn import Layer
+
+STRIDES = (4, 8, 16, 32)
+WIDTH = 128
+"""Channels of the decoder."""
+
+
+class Decoder(nn.Module):
+    """From features of four strides to one map at the finest of them, (N, width, h, w).
+
+    Every level is brought to one width and one scale, the upsampled map of the coarser level is added, and a 3×3
+    convolution smooths the sum.
+    """
+
+    def __init__(self, channels: list[int], width: int) -> None:
+        super().__init__()
+        # published features differ in scale by far, from level to level: BatchNorm lets all of them take part
+        self.laterals = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(each, width, 1, bias=False), nn.BatchNorm2d(width)) for each in channels
+        )
+        self.merges = nn.ModuleList(Layer(width, width) for _ in channels)
+
+    def forward(self, features: list[Tensor], patches: bool) -> Tensor:
+        """Features are given from the finest to the coarsest; `patches` says where they lie, as in `alignment`."""
+        levels = [lateral(each) for lateral, each in zip(self.laterals, features, strict=True)]
+        merges = list(self.merges)
+        merged: Tensor = merges[-1](levels[-1])
+        for level, merge in zip(levels[-2::-1], merges[-2::-1], strict=True):
+            merged = merge(level + alignment.grow(merged, (level.shape[-2], level.shape[-1]), patches=patches))
+        return merged
+
+
+class FPN(nn.Module):
+    """An encoder, a decoder with skip connections, a head at one quarter of the image, and bilinear upsampling.
+
+    Head and upsampling run in float32 under autocast too, as in `DeepLab`.
+
+    Args:
+        encoder: from images to a list of feature maps, of which those of `STRIDES` count.
+        classes: how many there are.
+        patches: whether its features lie in the middle of patches, as in `alignment`.
+        frozen: whether the encoder stays as it starts, and only decoder and head learn.
+    """
+
+    def __init__(self, encoder: Any, classes: int, *, patches: bool = False, frozen: bool = False) -> None:
+        super().__init__()
+        self.encoder = encoder.requires_grad_(not frozen)
+        self._levels, channels = _levels(encoder), encoder.feature_info.channels()
+        self.decoder = Decoder([channels[level] for level in self._levels], WIDTH)
+        self.head = nn.Conv2d(WIDTH, classes, 1)
+        self.patches = patches
+        self.frozen = frozen
+        self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})
+        self.train()
+
+    def train(self, mode: bool = True) -> "FPN":
+        """A frozen encoder always works as outside of training."""
+        super().train(mode)
+        if self.frozen:
+            self.encoder.eval()
+        return self
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) to logits (N, classes, H, W)."""
+        padded = alignment.padded(images, STRIDES[-1], patches=self.patches)
+        features = self.encoder(padded)
+        merged = self.decoder([features[level] for level in self._levels], self.patches)
+        with torch.autocast(images.device.type, enabled=False):
+            size = (padded.shape[-2], padded.shape[-1])
+            logits = alignment.grow(self.head(merged.float()), size, patches=self.patches)
+            return alignment.crop(logits, images)
+
+
+def build(name: str, classes: int, channels: int, *, frozen: bool) -> FPN:
+    """A feature-pyramid net on the timm encoder of that name, random parameters; timm must be there."""
+    import timm
+
+    if not timm.is_model(name):
+        raise unknown("timm encoder", name, timm.list_models())
+    refusal = ConfigError(
+        f"timm's '{name}' cannot give features on exact grids of strides {', '.join(map(str, STRIDES))}; choose a "
+        "convolutional encoder, such as resnet50, resnet101, tf_efficientnet_lite0 or convnext_tiny"
+    )
+    try:
+        encoder: Any = timm.create_model(name, features_only=True, in_chans=channels)
+    except (TypeError, ValueError, AssertionError, NotImplementedError, RuntimeError) as error:
+        raise refusal from error
+    if not set(STRIDES) <= set(encoder.feature_info.reduction()):
+        raise refusal
+    for patches in (False, True):
+        if _lies(encoder, channels, patches):
+            return FPN(encoder, classes, patches=patches, frozen=frozen)
+    raise refusal
+
+
+def _levels(encoder: Any) -> list[int]:
+    """Which of the encoder's feature maps have the strides, from the finest to the coarsest."""
+    reductions: list[int] = encoder.feature_info.reduction()
+    last = {reduction: level for level, reduction in enumerate(reductions)}
+    return [last[stride] for stride in STRIDES]
+
+
+def _lies(encoder: Any, channels: int, patches: bool) -> bool:
+    """Whether feature i lies at pixel s·i on every level, or in the middle of patch i.
+
+    Features at s·i + o take an image of s·(m − 1) + 2o + 1 pixels to be m, and one pixel less makes them one fewer.
+    """
+    side = 2 * STRIDES[-1] + (not patches)
+    expected = [side // stride + (not patches) for stride in STRIDES]
+    return _sides(encoder, channels, side) == expected and _sides(encoder, channels, side - 1) == [
+        each - 1 for each in expected
+    ]
+
+
+@torch.no_grad()
+def _sides(encoder: Any, channels: int, side: int) -> list[int]:
+    """How many features a square image has along a side, level by level; nothing if the encoder does not take it."""
+    encoder.eval()
+    try:
+        features = encoder(torch.zeros(1, channels, side, side))
+    except (ValueError, AssertionError, RuntimeError):
+        return []
+    return [features[level].shape[-1] for level in _levels(encoder)]
