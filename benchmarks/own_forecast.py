@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
-from benchmarks import made_photos
 
+from benchmarks import made_photos
 from dmt.own import choosing
 
 _SAID = re.compile(r"will take about ([\d.]+) (s|minutes) on this")

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from benchmarks import process_memory
 from torch.nn import functional as F
 
+from benchmarks import process_memory
 from dmt import presets, run_files
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule

@@ -1,12 +1,14 @@
-"""What holds DMT back on PASCAL VOC small: the net's geometry, γ, the batch, or the length of a round?
+"""What holds DMT back on PASCAL VOC small, and which options help?
 
     python benchmarks/voc_diagnosis.py --data DIR --start R152.pth#unit --runs RUNS --prepare
     python benchmarks/voc_diagnosis.py --data DIR --start R152.pth#unit --runs RUNS --budget 560
     python benchmarks/voc_diagnosis.py --data DIR --runs RUNS --tiny      a rehearsal on a CPU, with few images
 
-Trials of one round each, on one seed, chosen between by validation images. Repeating the command goes on where it
-stopped. What trials have in common is made once: decoded images and first nets. After every trial all results go to
-OUT/voc_diagnosis.json.
+Trials on one seed, chosen between by validation images: T0 to T7 of one round each (geometry, γ, batch, length of a
+round), U1 to U10 of two rounds at an output stride of 16 (shares, colors, drawing by class, labels from flips, two
+kinds of head, long rounds, a long Baseline, the Oracle). U trials are not scored on test images. Repeating the command
+goes on where it stopped. What trials have in common is made once: decoded images and first nets. After every trial all
+results go to OUT/NAME.json.
 """
 
 import argparse
@@ -24,17 +26,25 @@ import torch
 
 import dmt
 from dmt import files
+from dmt.core import execution
 from dmt.data.pixels.segment_sets import SEGMENT_SETS, Notify, Parts
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet
-from dmt.results import reading
+from dmt.results import reading, stage_results
 from dmt.runs import environment, progress, trial
 from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop, Stopped
 
 PRESET, SET = "voc-small-1of50", "voc-small"
 COMMON: dict[str, Any] = {"net": "deeplab2:resnet152", "validation": 500, "rate": 2e-3, "rate_round": 2e-3}
-TINY: dict[str, Any] = {"net": "fcn-4", "labels": "20", "validation": 12, "crop": (64, 64), "epochs": 12}
+TINY: dict[str, Any] = {
+    "net": "deeplab2:resnet10t",
+    "fractions": (0.2, 0.4),
+    "labels": "20",
+    "validation": 12,
+    "crop": (64, 64),
+    "epochs": 12,
+}
 ONE_NET: dict[str, Any] = {"shape": "chain", "share": None}
 ROUND: dict[str, Any] = {"share": 0.8, "fractions": (0.2,), "gamma": 5.0}
 TRIALS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -47,6 +57,26 @@ TRIALS: dict[str, tuple[str, dict[str, Any]]] = {
     "T6": ("dmt", ROUND | {"gamma": None, "epochs_round": 4}),  # γ: the best of those before, by validation
     "T7": ("dmt", ROUND | {"gamma": None, "share": None}),
 }
+PAIR: dict[str, Any] = {"output_stride": 16, "share": None}
+ROUNDS = PAIR | {"fractions": (0.2, 0.4), "gamma": 2.0}
+TRIALS |= {
+    "U1": ("baseline", PAIR),
+    "U2": ("dmt", ROUNDS | {"share": 0.8}),
+    "U3": ("dmt", ROUNDS),
+    "U4": ("dmt", {"strong_pseudo": True}),
+    "U5": ("dmt", {"by_class": True}),
+    "U6": ("oracle", PAIR),
+    "U7": ("dmt", {"epochs_round": 4}),
+    "U8": ("dmt", {"labeling_views": ("flip",)}),
+    "U9": ("dmt", {"net_b": "fpn:resnet152"}),
+    "U10": ("baseline", ONE_NET | {"output_stride": 16, "epochs": 400}),
+}
+ON: dict[str, tuple[str, ...]] = {
+    "U4": ("U2", "U3"),
+    **dict.fromkeys(("U5", "U7", "U8", "U9"), ("U2", "U3", "U4")),
+}
+"""Trials that change the best of these, by validation, in one thing."""
+
 GAMMAS = ("T2", "T3", "T4")
 """Trials that differ in γ alone."""
 
@@ -79,8 +109,16 @@ def kept_planes(path: Path) -> Ragged:
     return Ragged(pixels, known["starts"], known["heights"], known["widths"], tuple(known["digests"]))
 
 
-def read_once(room: Path) -> None:
-    """Decoded images are kept in files, and in memory from one trial to the next."""
+def first(images: LabeledSet[Ragged], count: int | None) -> LabeledSet[Ragged]:
+    return images if count is None else images.take(torch.arange(count))
+
+
+def read_once(room: Path, trained: int | None, tested: int | None) -> None:
+    """Decoded images are kept in files, and in memory from one trial to the next.
+
+    Args:
+        trained, tested: how many images there shall be; None for all.
+    """
     known = SEGMENT_SETS[SET]
 
     @functools.cache
@@ -96,7 +134,7 @@ def read_once(room: Path) -> None:
             LabeledSet(tuple(ids), kept_planes(room / f"{name}-images"), kept_planes(room / f"{name}-labels"))
             for name, ids in zip(("train", "test"), files.read_json(room / "ids.json"), strict=True)
         )
-        return train, test
+        return first(train, trained), first(test, tested)
 
     def cached(folder: Path, notify: Notify, tell: object) -> Parts:
         return read(folder)
@@ -125,7 +163,7 @@ def _once(check: Callable[..., None]) -> Callable[..., None]:
     return checked
 
 
-def stage_row(stage: reading.StageResult) -> dict[str, Any]:
+def stage_row(stage: stage_results.StageResult) -> dict[str, Any]:
     """What a finished stage came to."""
     assert stage.outcome is not None
     scores: dict[str, dict[str, Any]] = {split: each["raw"] for split, each in stage.outcome["scores"].items()}
@@ -155,9 +193,18 @@ def outcome(name: str, method: str, settings: dict[str, Any], out: Path) -> dict
     stages = [stage_row(stage) for stage in job.stages if stage.outcome is not None]
     row: dict[str, Any] = {"trial": name, "method": method, "settings": settings, "finished": job.finished}
     for split in ("validation", "test") if job.finished else ():
+        if split not in stages[-1]:
+            continue  # the Oracle was trained on the validation images too
         ends = [each[split]["mean_iou"] for each in stages if each["stage"] in job.results]
         row[split] = round(statistics.fmean(ends), 3)
     return row | {"stages": stages}
+
+
+def best(found: dict[str, dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    """The settings of the finished trial that validation likes best."""
+    rows = [found[name] for name in names if found.get(name, {}).get("finished")]
+    settings: dict[str, Any] = max(rows, key=lambda row: float(row["validation"]))["settings"]
+    return settings
 
 
 def best_gamma(found: Iterable[dict[str, Any]]) -> float:
@@ -172,7 +219,8 @@ def show(found: dict[str, dict[str, Any]]) -> None:
         for each in row["stages"]:
             audit = each["audit"] or {}
             print(
-                f"{name} {each['stage']} val {each['validation']['mean_iou']:.2f} test {each['test']['mean_iou']:.2f} "
+                f"{name} {each['stage']} val {each.get('validation', {}).get('mean_iou')} "
+                f"test {each['test']['mean_iou']:.2f} "
                 f"steps {each['steps']} {each['seconds']:.0f} s {each['images_per_s']:.0f}/s "
                 f"kept error {audit.get('error_kept')} weighted {audit.get('error_kept_weighted')} "
                 f"{each['last_quarter']}"
@@ -192,8 +240,11 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
     began, stop = time.monotonic(), Stop(options.budget)
-    read_once(options.runs / "decoded")
+    wanted = options.trials.split(",")
+    tested = 16 if all(name.startswith("U") for name in wanted) and "U6" not in wanted else None
+    read_once(options.runs / "decoded", 120 if options.tiny else None, tested)
     check_once()
+    execution.WORTH_COMPILING = 0  # once for all trials
     if options.prepare:
         parts = SEGMENT_SETS[SET].read(options.data, print, lambda done, of: None)
         print(f"{len(parts[0])} + {len(parts[1])} images decoded in {time.monotonic() - began:.0f} s")
@@ -202,7 +253,7 @@ def main() -> None:
     found: dict[str, dict[str, Any]] = files.read_json(path)["trials"] if path.exists() else {}
     device = environment.pick_device("auto")
     about = {"preset": PRESET, "seed": 1, "common": COMMON, "environment": environment.describe(device)}
-    wanted = [name for name in options.trials.split(",") if not found.get(name, {}).get("finished")]
+    wanted = [name for name in wanted if not found.get(name, {}).get("finished")]
     donors = [options.runs / name for name in TRIALS if name != "T0"]
 
     def note(name: str, method: str, settings: dict[str, Any]) -> None:
@@ -215,7 +266,9 @@ def main() -> None:
             if stop():
                 raise stop.error()
             method, settings = TRIALS[name]
-            settings = COMMON | settings | (TINY if options.tiny else {})
+            settings = (best(found, ON[name]) if name in ON else COMMON) | settings | (TINY if options.tiny else {})
+            if options.tiny and "net_b" in settings:
+                settings["net_b"] = "fpn:resnet10t"
             if settings.get("gamma", 0) is None:
                 settings["gamma"] = best_gamma(found.values())
             out = options.runs / name
@@ -238,7 +291,7 @@ def main() -> None:
             except Stopped:
                 note(name, method, settings)
                 raise
-            except dmt.DmtError as error:  # the others may go well
+            except (dmt.DmtError, RuntimeError) as error:  # the others may go well
                 print(f"{name} failed: {error}")
                 continue
             note(name, method, settings)

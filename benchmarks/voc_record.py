@@ -17,8 +17,9 @@ from typing import Any
 from dmt import files, run_files
 from dmt.core.weighting import CASES
 from dmt.methods import catalogue
-from dmt.results import guard, reading
-from dmt.results.reading import JobResult, StageResult
+from dmt.results import guard, reading, stage_results
+from dmt.results.reading import JobResult
+from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder
 from dmt.training.journal import Journal
 
@@ -106,7 +107,7 @@ def stage_row(stage: StageResult) -> dict[str, Any]:
 def _score(score: dict[str, Any]) -> dict[str, Any]:
     """Mean IoU or accuracy and, by class, IoU of pixels or recall of images; None for a class without truth."""
     by_class = [None if value != value else value for value in score.get("iou", score["per_class"])]
-    return {"score": reading.headline(score), "by_class": by_class}
+    return {"score": stage_results.headline(score), "by_class": by_class}
 
 
 def job_row(recorded: Recorded, others: Sequence[Recorded]) -> dict[str, Any]:

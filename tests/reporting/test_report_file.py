@@ -31,8 +31,9 @@ from dmt.reporting import (
 )
 from dmt.reporting.studies import Study
 from dmt.results import guard
-from dmt.results.reading import JobResult, StageResult
+from dmt.results.reading import JobResult
 from dmt.results.report import Report
+from dmt.results.stage_results import StageResult
 from dmt.runs.progress import Silent
 
 CHARTS = (

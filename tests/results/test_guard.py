@@ -18,8 +18,9 @@ from dmt.core.evidence import Evidence
 from dmt.methods import catalogue
 from dmt.results import guard, guard_rules, guard_summary, reading
 from dmt.results.guard import Finding
-from dmt.results.reading import JobResult, StageResult
+from dmt.results.reading import JobResult
 from dmt.results.report import Report
+from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder, Job
 from dmt.runs.progress import Silent
 from dmt.training import evidence_files

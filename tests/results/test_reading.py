@@ -11,7 +11,7 @@ from tests.conftest import TINY
 import dmt
 from dmt.errors import RunError
 from dmt.models.build import NetSpec
-from dmt.results import guard, reading
+from dmt.results import guard, reading, stage_results
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
@@ -120,8 +120,8 @@ def test_old_files_are_asked_for_by_copy_alone(runs: tuple[list[Any], Path]) -> 
 
 
 def test_an_outline_without_lines() -> None:
-    assert reading.lines_of({"name": "B3"}) == ["B"]
-    assert reading.lines_of({"name": "AB1", "lines": ["A", "B"]}) == ["A", "B"]
+    assert stage_results.lines_of({"name": "B3"}) == ["B"]
+    assert stage_results.lines_of({"name": "AB1", "lines": ["A", "B"]}) == ["A", "B"]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_audits_of_earlier_releases_have_todays_names(
     audit: dict[str, Any] | None, read: dict[str, Any] | None
 ) -> None:
     """Of pixels, 0.2 called the error of all images what is now that of the judged ones."""
-    outcome = reading._of_line({"scores": {}, "audit": audit}, "A")
-    stage = reading.StageResult("A1", "A", 1, "A1-x", labels=None, outcome=outcome)
+    outcome = stage_results._of_line({"scores": {}, "audit": audit}, "A")
+    stage = stage_results.StageResult("A1", "A", 1, "A1-x", labels=None, outcome=outcome)
     for key in ("error_kept", "error_kept_all"):
         assert stage.audited(key) == (read or {}).get(key)
     assert stage.audited("error_kept_sample") is None
@@ -148,7 +148,7 @@ def test_audits_of_earlier_releases_have_todays_names(
 
 def test_the_judged_images_are_named() -> None:
     stages = tuple(
-        reading.StageResult("A1", "A", 1, "", None, {"scores": {}, "audit": {"images": some, "images_all": 1200}})
+        stage_results.StageResult("A1", "A", 1, "", None, {"scores": {}, "audit": {"images": some, "images_all": 1200}})
         for some in (500, 1200, 500)
     )
     job = reading.JobResult("digits", "dmt", 1, stages, ("A1",))

@@ -6,7 +6,8 @@ import pytest
 
 import dmt
 from dmt.errors import RunError
-from dmt.results.report import JobResult, Report, StageResult
+from dmt.results.report import JobResult, Report
+from dmt.results.stage_results import StageResult
 from dmt.results.tables import spread
 from dmt.runs.folder import Folder, Job
 from dmt.runs.progress import Silent

@@ -13,7 +13,8 @@ from dmt.pages.html import Safe
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
 from dmt.results import guard_rules, reading
-from dmt.results.reading import JobResult, StageResult
+from dmt.results.reading import JobResult
+from dmt.results.stage_results import StageResult
 
 TOPS = ("20%", "40%", "60%", "80%", "100%")
 CASES = (

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from dmt import outputs
 from dmt.errors import DmtError, RunError
-from dmt.results.reading import JobResult, StageResult
+from dmt.results.reading import JobResult
 from dmt.results.report import Report
+from dmt.results.stage_results import StageResult
 
 STEPS = ("loss", "pseudo", "labeled", "rate", "gamma", "weight", "agree", "negative", "positive", "images_per_s",
          "waiting", "peak_memory_mb")  # fmt: skip

@@ -15,9 +15,10 @@ from dmt.config import Config
 from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.methods.method import Method, color_of
-from dmt.results import guard, reading
-from dmt.results.reading import JobResult, StageResult
+from dmt.results import guard, reading, stage_results
+from dmt.results.reading import JobResult
 from dmt.results.report import Report
+from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder
 
 Net = tuple[StageResult, str]
@@ -210,7 +211,7 @@ def nets(job: JobResult, number: int | None = None) -> list[Net]:
     if len(job.lines) > 1:
         return [(stage, "raw") for stage in wanted]
     candidates = [(stage, copy) for stage in wanted for copy in stage.copies]
-    return [max(candidates, key=lambda each: reading.preference(*each))] if candidates else []
+    return [max(candidates, key=lambda each: stage_results.preference(*each))] if candidates else []
 
 
 def score(job: JobResult, number: int | None = None) -> float:

@@ -15,7 +15,8 @@ from dmt.core.evidence import Evidence, Interval
 from dmt.methods import catalogue
 from dmt.results import guard_rules
 from dmt.results.guard_rules import WORSE, Finding
-from dmt.results.reading import JobResult, StageResult
+from dmt.results.reading import JobResult
+from dmt.results.stage_results import StageResult
 from dmt.training import evidence_files
 
 __all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "of_stage", "verdict"]

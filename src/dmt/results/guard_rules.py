@@ -14,7 +14,8 @@ from dmt.core import evidence
 from dmt.data.folders.photo_files import shown
 from dmt.methods import catalogue
 from dmt.methods.recipe import BY_ROUND
-from dmt.results.reading import JobResult, StageResult
+from dmt.results.reading import JobResult
+from dmt.results.stage_results import StageResult
 
 WORSE = 1.0
 """Points that a round must lose to be told of: less would be clear only on very many images, and matters little."""

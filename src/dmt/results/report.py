@@ -8,7 +8,8 @@ from pathlib import Path
 from dmt import presets
 from dmt.methods import catalogue
 from dmt.results import guard, guard_summary, reading, tables
-from dmt.results.reading import JobResult, StageResult, headline, preference
+from dmt.results.reading import JobResult
+from dmt.results.stage_results import StageResult, headline, preference
 from dmt.runs.folder import Folder
 
 __all__ = ["JobResult", "Report", "StageResult", "headline", "preference"]
