@@ -174,14 +174,17 @@ def _cityscapes(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
 
 
 def _voc_small(labels: str, epochs: int) -> Preset:
-    """Ours: steps for minutes on one GPU instead of hours."""
+    """Ours: minutes on one GPU instead of hours, with the options that validation images chose at 1/50.
+
+    No round keeps everything: of the last fifth of the pixels a third is wrong, and scores fall.
+    """
     data = SegmentOptions("voc-small", labels, validation=100, crop=(256, 256))
     recipe = replace(
-        _PIXELS, batch=16, batch_pseudo=14, batch_labeled=2, epochs=epochs, epochs_oracle=8, epochs_round=1,
-        rate_round=2e-3, share=0.8,
+        _PIXELS, batch=16, batch_pseudo=14, batch_labeled=2, epochs=epochs, epochs_oracle=8,
+        rate_round=2e-3, gamma=2.0, fractions=(0.2, 0.4, 0.6, 0.8), strong_pseudo=True,
     )  # fmt: skip
     summary = f"PASCAL VOC 2012 at 256 pixels, {data.labeled:,} labels (ours, in minutes); needs --data and --start"
-    config = Config(data, recipe, net="deeplab2:resnet101")
+    config = Config(data, recipe, net="deeplab2:resnet101", output_stride=16)
     return Preset(_named(data), summary, config, {}, start=None)
 
 
@@ -245,10 +248,10 @@ PRESETS: dict[str, Preset] = {
             replace(_CITY, epochs=330, epochs_round=8, share=0.8),
             {"baseline": 49.54, "dmt": 54.80, "oracle": 68.16},
         ),
-        _voc_small("1/8", 24),
-        _voc_small("1/20", 45),
-        _voc_small("1/50", 100),
-        _voc_small("1/106", 200),
-        _voc_small("train", 24),  # as many as 1/8, like the paper's
+        _voc_small("1/8", 48),
+        _voc_small("1/20", 90),
+        _voc_small("1/50", 200),
+        _voc_small("1/106", 400),
+        _voc_small("train", 48),  # as many as 1/8, like the paper's
     )
 }
