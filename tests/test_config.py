@@ -142,7 +142,7 @@ def test_the_rule_for_baseline_epochs(labels: int, expected: int) -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "labels", "epochs"),
-    [("1of8", 1322, 24), ("1of20", 530, 45), ("1of50", 211, 100), ("1of106", 100, 200), ("sbd", 1464, 24)],
+    [("1of8", 1322, 48), ("1of20", 530, 90), ("1of50", 211, 200), ("1of106", 100, 400), ("sbd", 1464, 48)],
 )
 def test_presets_of_voc_say_how_long_the_published_list_is(ratio: str, labels: int, epochs: int) -> None:
     for name in (f"voc-{ratio}", f"voc-small-{ratio}"):
