@@ -16,6 +16,7 @@ from dmt.data.audits import Audit
 from dmt.data.sets import LabeledSet
 from dmt.fitting import concluding, samples, teaching
 from dmt.fitting.conditions import Conditions
+from dmt.fitting.line_tasks import LineTasks
 from dmt.fitting.stage_nets import StageNets
 from dmt.fitting.teaching import Lesson
 from dmt.methods import catalogue
@@ -43,6 +44,7 @@ class Runner:
         self._config, self.folder, self._starts = config, folder, starts
         self._conditions = conditions
         self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
+        self._line_tasks: dict[tuple[int, str], Task] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
@@ -72,6 +74,15 @@ class Runner:
     @property
     def _nets(self) -> StageNets:
         return StageNets(self._config, self.folder, self._starts, self._conditions)
+
+    def _seen(self, seed: int, lines: Sequence[str]) -> Task:
+        """The task as the nets of some lines see it; several lines that learn together see the images themselves."""
+        task, key = self._tasks[seed][0], (seed, lines[0])
+        if len(lines) > 1:
+            return task
+        if key not in self._line_tasks:
+            self._line_tasks[key] = LineTasks(self._nets).of(task, lines[0])
+        return self._line_tasks[key]
 
     @property
     def threads_for(self) -> tuple[int, int, int]:
@@ -175,7 +186,7 @@ class Runner:
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
         checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
-        task, audit = self._tasks[work.seed]
+        task, audit = self._seen(work.seed, work.stage.lines), self._tasks[work.seed][1]
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
@@ -193,7 +204,7 @@ class Runner:
             if not loop.fit(trainer, checkpoint, journal, pace):
                 raise self._conditions.stop.error()
             trainer.close()
-            said = concluding.conclude(work, trainer, lesson, self._tasks[work.seed], place)
+            said = concluding.conclude(work, trainer, lesson, (task, audit), place)
             watcher.note(f"{title}: {said}")
             journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
         finally:
@@ -228,7 +239,7 @@ class Runner:
         wanted = work.stage.labels
         if wanted is None:
             return None
-        task, audit = self._tasks[work.seed]
+        task, audit = self._seen(work.seed, [wanted.line]), self._tasks[work.seed][1]
         watcher = self._conditions.watcher
 
         def on_progress(done: int, of: int) -> None:

@@ -64,6 +64,8 @@ class Normalized(nn.Module):
         self.register_buffer("std", torch.tensor(normalization.std).view(1, -1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
+        if images.dim() < 4:  # features, as a frozen encoder gave them before
+            return self.body(images)  # type: ignore[no-any-return]
         return self.body((images - self.mean) / self.std)  # type: ignore[no-any-return]
 
 

@@ -30,5 +30,10 @@ class Frozen(nn.Module):
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes)."""
-        return self.head(self.encoder(images.contiguous(memory_format=torch.channels_last)))  # type: ignore[no-any-return]
+        """Images (N, C, H, W), or features of them, to logits (N, classes).
+
+        Features are (N, F), or (N, V, F) for several views of each image, of which the first counts.
+        """
+        if images.dim() == 4:
+            images = self.encoder(images.contiguous(memory_format=torch.channels_last))
+        return self.head(images[:, 0] if images.dim() == 3 else images)  # type: ignore[no-any-return]

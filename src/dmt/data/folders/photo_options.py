@@ -29,7 +29,12 @@ class PhotoOptions:
         None, "augmentation of strong views (online methods); none: by augment", neutral=True
     )
 
+    stored_views: int = option(
+        0, "frozen nets: views of each photo whose features are computed once; 0: anew in every step", neutral=True
+    )
+
     def __post_init__(self) -> None:
+        require("stored_views", self.stored_views, 0 <= self.stored_views <= 64, "between 0 and 64")
         for name in (self.augment, self.augment_weak, self.augment_strong):
             if name is not None and name not in augment.POLICIES:
                 raise unknown("augmentation", name, augment.POLICIES)

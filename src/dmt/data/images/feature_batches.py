@@ -1,0 +1,87 @@
+"""Steps of equal shape from features that were computed before: one of the stored views of each image at random."""
+
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from dmt.core import streams, trees
+from dmt.core.execution import Execution
+from dmt.data.images.batches import Order, Unlabeled, kind_of
+from dmt.data.sets import LabeledSet
+from dmt.types import STRONG, TRAIN, Batch, BatchPlan, BatchShape, Target
+
+GENTLE = 2
+"""Views that are the image or its mirror image: weak ones. The rest, crops, are strong."""
+
+
+class DrawnFeatures(NamedTuple):
+    """What a step takes: rows, each an image and one of its views."""
+
+    labeled: Tensor  # (L, 2) positions and views
+    unlabeled: tuple[Tensor, ...]  # of every view that the plan names, (U, 2); positions are among those that teach
+
+
+class FeatureBatches:
+    """Batches of features.
+
+    Args:
+        labeled: features (N, V, F) with truth.
+        plan: how many images of which views each step takes.
+        execution: where the batches are needed.
+        unlabeled: features of the unlabeled images, if the plan asks for any.
+    """
+
+    def __init__(
+        self, labeled: LabeledSet[Tensor], plan: BatchPlan, execution: Execution, unlabeled: Unlabeled | None = None
+    ) -> None:
+        self._plan, self._device = plan, execution.device
+        self._features, self._truth = labeled.images.to(self._device), labeled.labels.to(self._device)
+        self._order = Order(len(labeled), plan.labeled, plan.seed, "labeled order")
+        self._unlabeled: Tensor | None = None
+        self._taught: tuple[Tensor, Target] | None = None
+        if plan.views:
+            assert unlabeled is not None, "a plan with views needs unlabeled images"
+            self._unlabeled = unlabeled.images.to(self._device)
+            if unlabeled.taught is not None:
+                positions, target = unlabeled.taught
+                moved = Target(target.labels.to(self._device), target.confidence.to(self._device))
+                self._taught = positions.to(self._device), moved
+            count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
+            self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
+        # there is no height and width: a feature is what the encoder made of all pixels
+        self.shape = BatchShape(plan.labeled, plan.unlabeled if plan.views else 0, 1, 1)
+
+    def draw(self, step: int) -> DrawnFeatures:
+        """What this step takes; the same for the same step, whatever was asked before."""
+        rng = streams.stream(self._plan.seed, "views", step)
+        labeled = self._rows(self._order(step), self._features, self._plan.labeled_view, rng)
+        if self._unlabeled is None:
+            return DrawnFeatures(labeled, ())
+        positions = self._unlabeled_order(step)
+        views = (self._rows(positions, self._unlabeled, kind_of(view), rng) for view in self._plan.views)
+        return DrawnFeatures(labeled, tuple(views))
+
+    def _rows(self, positions: np.ndarray, features: Tensor, kind: str, rng: np.random.Generator) -> Tensor:
+        stored = features.shape[1]
+        gentle = min(GENTLE, stored)
+        low = gentle if kind == STRONG and stored > gentle else 0
+        high = stored if kind in (TRAIN, STRONG) else gentle
+        return trees.send(np.stack([positions, rng.integers(low, high, len(positions))], 1), self._device)
+
+    def make(self, drawn: DrawnFeatures) -> Batch:
+        """The batch that was drawn."""
+        positions, views = drawn.labeled.unbind(1)
+        images, truth = self._features[positions, views].float(), self._truth[positions]
+        if self._unlabeled is None:
+            return Batch(images, truth)
+        chosen, target = drawn.unlabeled[0][:, 0], None
+        if self._taught is not None:
+            stored = self._taught[1]
+            target = Target(stored.labels[chosen], stored.confidence[chosen])
+            chosen = self._taught[0][chosen]
+        seen = {
+            name: self._unlabeled[chosen, rows[:, 1]].float()
+            for name, rows in zip(self._plan.views, drawn.unlabeled, strict=True)
+        }
+        return Batch(images, truth, seen, target, chosen)

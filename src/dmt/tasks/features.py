@@ -1,0 +1,48 @@
+"""A classification task whose images were looked at before: of each, features of a few views are left."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dmt.core.execution import Execution
+from dmt.core.labeling_views import LabelingView
+from dmt.data.images import batches, stored_views
+from dmt.data.images.feature_batches import FeatureBatches
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
+from dmt.tasks.base import Batches, View
+from dmt.tasks.classification import Classification
+from dmt.types import BatchPlan, Target
+
+VIEWED = 4096
+"""Images per pass of a last layer."""
+
+
+@dataclass(frozen=True)
+class FeatureTask(Classification):
+    """The sets hold features (N, V, F) in place of images; nets with a frozen encoder take either."""
+
+    def batches(
+        self,
+        labeled: LabeledSet[Tensor],
+        pseudo: PseudoLabels[Tensor] | None,
+        plan: BatchPlan,
+        execution: Execution,
+    ) -> Batches:
+        taught = None
+        if pseudo is not None:
+            positions = pseudo.selected.nonzero().squeeze(1)
+            taught = positions, Target(pseudo.labels[positions], pseudo.confidence[positions])
+        unlabeled = batches.Unlabeled(self.unlabeled.images, taught) if plan.views else None
+        return FeatureBatches(labeled, plan, execution, unlabeled)
+
+    def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
+        for start in range(0, len(images), VIEWED):
+            positions = torch.arange(start, min(start + VIEWED, len(images)))
+            truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
+            # the image and, if it was looked at, its mirror image: no crop counts outside of training
+            yield View(positions, images.images[positions, : stored_views.MIRRORED + 1].to(device).float(), truth)
+
+    def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
+        return net(view.images[:, stored_views.MIRRORED if seen.mirrored else stored_views.PLAIN])
