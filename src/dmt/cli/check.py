@@ -28,7 +28,7 @@ def check(
     labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
     """
     from dmt.data.folders import doctor, photos, survey
-    from dmt.own import choosing, planning
+    from dmt.own import choosing, planning, rehearsal
     from dmt.runs import environment, progress
 
     execution = environment.pick_execution(device)
@@ -44,7 +44,7 @@ def check(
             if time:
                 config = setup.preset.config
                 methods = planning.usual(contents)
-                rates = planning.rehearse(config, contents, execution, methods)
+                rates = rehearsal.rehearse(config, contents, execution, methods)
                 seconds = planning.forecast(config, contents, rates, methods)
                 forecast = planning.line(seconds, execution.device, methods)
         except DmtError as error:

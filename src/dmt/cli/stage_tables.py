@@ -16,7 +16,7 @@ from dmt.fitting import folder_policy
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
-from dmt.own import choosing, planning
+from dmt.own import choosing, planning, rehearsal
 from dmt.own.choosing import Asked
 from dmt.runs import environment, forecast
 from dmt.tasks import opening
@@ -70,5 +70,5 @@ def _of_folder(folder: Path, method: str, config: Config, execution: Execution, 
     yield f"{summary}, net {config.net_of('A')}"
     if time:
         with environment.threads(environment.fitting_threads(opening.net_spec(config.data, config.net_of("A")).shape)):
-            rates = planning.rehearse(config, contents, execution, methods)
+            rates = rehearsal.rehearse(config, contents, execution, methods)
         yield planning.line(planning.forecast(config, contents, rates, methods), execution.device, methods)

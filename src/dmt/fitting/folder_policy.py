@@ -13,7 +13,7 @@ from dmt.errors import ConfigError, RunError
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
 from dmt.methods import catalogue
-from dmt.own import choosing, planning, precheck
+from dmt.own import choosing, planning, precheck, rehearsal
 from dmt.own.choosing import Asked
 from dmt.presets import Preset
 from dmt.results import reading
@@ -106,5 +106,5 @@ def _within_budget(
 ) -> tuple[Config, tuple[str, ...]]:
     """A schedule for the time that is left after timing a few steps."""
     contents = photos.open_folder(images)
-    rates = planning.rehearse(config, contents, conditions.execution, methods)
+    rates = rehearsal.rehearse(config, contents, conditions.execution, methods)
     return planning.within(config, contents, rates, conditions.stop.left, methods)

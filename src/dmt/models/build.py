@@ -1,5 +1,6 @@
 """Nets by name: ``wrn-28-2`` or ``timm:resnet18`` for images, ``deeplab2:resnet101`` or ``fcn-16`` for pixels."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +20,11 @@ from dmt.types import Normalization
 IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
-    "timm:NAME": "any classifier of timm, e.g. timm:resnet18 (pip install 'dmt-vision[timm]')",
+    "timm:NAME": "any classifier of timm, e.g. timm:resnet18",
     "frozen:NAME": "the same, of which only the last layer learns: for photos; starts from published parameters",
 }
 PIXEL_NETS: dict[str, str] = {
-    "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101 (pip install 'dmt-vision[timm]')",
+    "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101",
     "deeplab2x2:ENCODER": "the same with two of the four branches, as in the paper's code",
     "fpn:ENCODER": "a feature-pyramid net on an encoder of timm, e.g. fpn:resnet50: faster, by skips for dilation",
     "frozen-fpn:ENCODER": "the same, of which only the decoder learns: for CPUs; starts from published parameters",
@@ -123,7 +124,15 @@ def require_timm(net: str) -> None:
         torchvision_pair.ensure()
         import timm  # noqa: F401
     except ModuleNotFoundError as error:
-        raise ConfigError(f"net '{net}' needs timm: pip install 'dmt-vision[timm]'") from error
+        raise ConfigError(f"net '{net}' needs timm, which is not installed here: pip install timm") from error
+
+
+def size_hint(name: str) -> str:
+    """What to try instead of a size that a net of timm does not take; empty if nothing is known of it."""
+    import timm
+
+    size = timm.get_pretrained_cfg_value(name, "input_size") if timm.is_model(name) else None
+    return f"; its published size is {size[-1]} (--set size={size[-1]})" if size else ""
 
 
 def timm_net(name: str, shape: tuple[int, int, int], **options: Any) -> nn.Module:
@@ -139,7 +148,31 @@ def timm_net(name: str, shape: tuple[int, int, int], **options: Any) -> nn.Modul
         net = timm.create_model(name, img_size=(height, width), in_chans=channels, **options)
     except TypeError:
         net = timm.create_model(name, in_chans=channels, **options)
+    except (RuntimeError, AssertionError, ValueError) as error:
+        if options.get("pretrained"):
+            raise  # it may be the network
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(
+            f"timm's '{name}' cannot be built for images of {height} × {width}: {reason}{size_hint(name)}"
+        ) from error
+    _require_patches(name, net, (height, width))
     return net
+
+
+def _require_patches(name: str, net: nn.Module, size: tuple[int, int]) -> None:
+    """Refuse images that cannot be cut into whole patches: timm would drop what is left over without a word."""
+    from timm.layers.patch_embed import PatchEmbed
+
+    embed: Any = getattr(net, "patch_embed", None)
+    if not isinstance(embed, PatchEmbed) or embed.dynamic_img_pad:
+        return
+    if any(side % patch for side, patch in zip(size, embed.patch_size, strict=True)):
+        patch = math.lcm(*embed.patch_size)
+        below, above = (patch * max(1, min(size) // patch + more) for more in (0, 1))
+        raise ConfigError(
+            f"timm's '{name}' cuts images into patches of {patch} pixels, and {min(size)} is no multiple of that; "
+            f"give --set size={below} or size={above}"
+        )
 
 
 def _check_name(spec: NetSpec) -> None:

@@ -12,6 +12,7 @@ OUTPUT_STRIDE = 8
 """Of a net that dilates, if its name says nothing else."""
 
 _STRIDE = re.compile(r"@(\d+)$")
+_PATCH = re.compile(r"patch(\d+)")
 _NAME = re.compile(r"(timm|frozen|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|fcn)-\d+")
 
 
@@ -42,6 +43,12 @@ def with_stride(net: str, stride: int) -> str:
     """The same net with another output stride; names that have one, and nets that do not dilate, stay as they are."""
     plain = not dilates(net) or stride == OUTPUT_STRIDE or _STRIDE.search(net)
     return net if plain else f"{net}@{stride}"
+
+
+def patch(net: str) -> int:
+    """Pixels of a side of the patches that the encoder cuts images into; 1 if its name speaks of none."""
+    match = _PATCH.search(encoder(net) or "")
+    return int(match[1]) if match else 1
 
 
 def is_frozen(net: str) -> bool:

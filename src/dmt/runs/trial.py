@@ -4,7 +4,7 @@ import torch
 
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError
-from dmt.models import build, starts
+from dmt.models import build, names, starts
 from dmt.models.starts import Start
 from dmt.tasks.base import Task
 from dmt.types import BatchPlan
@@ -45,11 +45,18 @@ def fits(task: Task, name: str) -> None:
             output = net(images)
     except (RuntimeError, AssertionError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"net '{name}' does not take images of {tuple(images.shape[1:])}: {reason}") from error
+        raise ConfigError(
+            f"net '{name}' does not take images of {tuple(images.shape[1:])}: {reason}{_size_hint(name)}"
+        ) from error
     if output.shape != expected:
         raise ConfigError(
             f"net '{name}' gives {tuple(output.shape)} for 2 images, not {expected}, a score for each class"
         )
+
+
+def _size_hint(net: str) -> str:
+    encoder = names.encoder(net)
+    return "" if encoder is None else build.size_hint(encoder)
 
 
 def fills(task: Task, name: str, start: Start) -> None:

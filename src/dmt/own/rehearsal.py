@@ -1,0 +1,198 @@
+"""How fast a folder is read, labeled and learned from on this device: a few seconds of each before a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from dmt.config import Config
+from dmt.core import codes
+from dmt.core.execution import Execution
+from dmt.data import ragged
+from dmt.data.folders.contents import FolderContents
+from dmt.data.sets import PseudoLabels
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.objectives.base import Cost
+from dmt.runs import timing
+from dmt.tasks import opening
+from dmt.tasks.base import Task
+from dmt.tasks.opening import Opened
+from dmt.training import inference
+from dmt.training.trainer import Trainer, Training
+
+PATIENCE = 6.0
+"""Seconds that a rehearsal takes, whatever the net and the device; a step that was begun may run over."""
+
+FEW, SOME = 8, 64
+"""Labeled, and as many unlabeled photos, that a rehearsal reads at least and at most."""
+
+WARM_UP = 3
+"""Steps that it takes to time one: the first finds everything cold."""
+
+Kind = tuple[str, Cost]
+"""Stages of one kind have steps that take equally long: the name of their objective, and what a step costs."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a rehearsal measured, in seconds."""
+
+    reading: float  # one photo
+    steps: Mapping[Kind, float]  # one step of a stage, by its kind
+    forward: float  # one image outside of training
+
+
+def kind(stage: Stage) -> Kind:
+    """Which stages have steps that take equally long."""
+    return type(stage.objective).__name__, stage.cost()
+
+
+def stages(config: Config, methods: Sequence[str]) -> list[Stage]:
+    """All that these methods train; what several have in common is trained once."""
+    every = (stage for method in methods for stage in catalogue.plan(method, config.recipe).stages)
+    return list(dict.fromkeys(every))
+
+
+def rehearse(
+    config: Config,
+    contents: FolderContents,
+    execution: Execution,
+    methods: Sequence[str],
+    patience: float = PATIENCE,
+) -> Rates:
+    """Read some photos, label some images, train a few steps of each kind that these methods have. Keeps nothing.
+
+    It takes about ``patience`` seconds at most. Nothing is compiled, which alone would take longer: what that wins in
+    a long run, and costs in any, is not foretold. On a CPU slow steps are tried with smaller batches, since they take
+    in proportion. Kinds for which no time is left get the pace of the others, and of labeling if there are none.
+    """
+    device = execution.device
+    end = timing.now(device) + patience
+    opened, reading = _read(config, contents, device, patience / 4)
+    task, _ = opened.split(1)
+    execution = replace(execution.for_net(config.net, task.pixels), compiles=False)
+    kinds = {kind(stage): stage for stage in _by_length(config, methods)}
+    trial = _Trial(config, task, execution)
+    with execution.active():
+        forward = trial.forward(patience / 4)
+        pace, steps = forward / build.forward_share(config.net), dict[Kind, float]()
+        for place, (each, stage) in enumerate(kinds.items()):
+            left = (end - timing.now(device)) / (len(kinds) - place)
+            expected = pace * _work(stage, config)
+            small = _smaller(stage, 1.0 if execution.on_cuda else WARM_UP * expected / max(left, 1e-9))
+            if WARM_UP * pace * _work(small, config) > max(left, patience / 10):
+                steps[each] = expected
+                continue
+            factor = _work(stage, config) / _work(small, config)
+            steps[each] = factor * trial.step(small, left)
+            pace = steps[each] / _work(stage, config)
+    return Rates(reading, steps, forward)
+
+
+def _read(config: Config, contents: FolderContents, device: torch.device, patience: float) -> tuple[Opened, float]:
+    """Some photos of a folder, and what reading one of them took; large ones are fewer."""
+    count = FEW
+    while True:
+        some = replace(
+            contents,
+            labeled=_spread(contents.labeled, count),
+            unlabeled=_spread(contents.unlabeled, count),
+            validation=(),
+            test=(),
+        )
+        began = timing.now(device)
+        opened = opening.read_folder(replace(config.data, validation=0), some)  # type: ignore[arg-type]
+        spent = timing.now(device) - began
+        more = min(SOME, 4 * count, max(len(contents.labeled), len(contents.unlabeled)))
+        if more <= count or spent * more / count > patience:
+            return opened, spent / max(len(some.labeled) + len(some.unlabeled), 1)
+        count = more
+
+
+def _spread(photos: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+    """So many photos from all over."""
+    return photos[:: max(1, len(photos) // count)][:count]
+
+
+def _by_length(config: Config, methods: Sequence[str]) -> list[Stage]:
+    """All stages, those that a run spends most of its time on first."""
+    sizes = config.data.sizes
+    return sorted(stages(config, methods), key=lambda stage: -stage.steps(sizes) * _work(stage, config))
+
+
+def _work(stage: Stage, config: Config) -> float:
+    """A step of a stage, in training passes over an image."""
+    cost = stage.cost()
+    return cost.learned + build.forward_share(config.net) * cost.looked
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Nets and images to try a few steps with."""
+
+    config: Config
+    task: Task
+    execution: Execution
+    nets: dict[str, nn.Module] = field(default_factory=dict)  # built once for all steps
+
+    def forward(self, patience: float) -> float:
+        """Seconds for one image outside of training."""
+        images = self.task.unlabeled if len(self.task.unlabeled) else self.task.labeled
+        device, net = self.execution.device, self._net("A").to(self.execution.device)
+
+        def see(count: int) -> None:
+            for _ in inference.logits(net, self.task, images.take(torch.arange(count)), device):
+                pass
+
+        count = min(2, len(images))
+        for _ in range(2):  # the first time, libraries choose their kernels
+            slowest = timing.seconds(lambda: see(count), device, 0.0) / count
+            if slowest * count > patience:
+                return slowest
+        count = max(count, min(len(images), int(patience / (WARM_UP * max(slowest, 1e-9)))))
+        see(count)  # likewise for this size
+        return timing.seconds(lambda: see(count), device, patience / WARM_UP) / count
+
+    def step(self, stage: Stage, patience: float) -> float:
+        """Seconds of one step."""
+        pseudo = _made_up(self.task) if stage.labels is not None else None
+        batches = self.task.batches(self.task.labeled, pseudo, stage.batch_plan(seed=0), self.execution)
+        nets: dict[str, nn.Module] = {line: self._net(line) for line in stage.lines}
+        slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
+        trainer = Trainer(nets, Training(stage.objective, slowly, steps=10**6, seed=0), batches, self.execution)
+        found = timing.step_seconds(trainer, patience * (1 - 1 / WARM_UP))
+        trainer.close()
+        return found
+
+    def _net(self, line: str) -> nn.Module:
+        if line not in self.nets:
+            self.nets[line] = build.build(self.task.net_spec(self.config.net_of(line)), seed=0)
+        return self.nets[line]
+
+
+def _smaller(stage: Stage, shrink: float) -> Stage:
+    """The same with batches so many times as small, if that is more than once; BatchNorm needs two images."""
+    if shrink <= 1:
+        return stage
+    labeled, unlabeled = (
+        min(size, max(2, int(size / shrink))) for size in (stage.schedule.labeled, stage.schedule.unlabeled)
+    )
+    return replace(stage, schedule=replace(stage.schedule, labeled=labeled, unlabeled=unlabeled))
+
+
+def _made_up(task: Task) -> PseudoLabels[Any]:
+    """Labels for the unlabeled images, of no meaning but of the right shape."""
+    count = len(task.unlabeled)
+    selected = torch.ones(count, dtype=torch.bool)
+    if not task.pixels:
+        return PseudoLabels(torch.zeros(count, dtype=torch.int64), torch.full((count,), 0.9), selected)
+    sizes = task.unlabeled.images.sizes
+    labels = ragged.stack([torch.zeros(size, dtype=torch.uint8).numpy() for size in sizes])
+    code = codes.pack(torch.tensor(40_000)).item()
+    return PseudoLabels(
+        labels, ragged.stack([torch.full(size, code, dtype=torch.int16).numpy() for size in sizes]), selected
+    )
