@@ -294,19 +294,15 @@ def test_a_lean_pack_carries_what_both_came_to(digits: Path, tmp_path: Path) -> 
     assert of(lean, "baseline").both is None  # its parameters are not here
 
 
-@pytest.mark.parametrize("kind", ["digits", "scenes"])
-def test_one_onnx_file_averages_both(
-    kind: str, tmp_path: Path, generator: torch.Generator, request: pytest.FixtureRequest
-) -> None:
-    run: Path = request.getfixturevalue(kind)
+def test_one_onnx_file_averages_both(digits: Path, tmp_path: Path, generator: torch.Generator) -> None:
+    """Of pixels, see the tests of exporting."""
     options = ExportOptions(method="baseline", line="both")
-    (path,) = exporting.export(run, "onnx", out=tmp_path / "both.onnx", options=options).paths
-    shape = (5, 1, 8, 8) if kind == "digits" else (2, 3, 64, 32)
-    images = torch.rand(*shape, generator=generator)
+    (path,) = exporting.export(digits, "onnx", out=tmp_path / "both.onnx", options=options).paths
+    images = torch.rand(5, 1, 8, 8, generator=generator)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     found = torch.from_numpy(session.run(None, {"images": images.numpy()})[0]).softmax(1)
     with torch.no_grad():
-        alone = [scoring.shipped_net(run, "baseline", 1, CPU, line).net(images).softmax(1) for line in "AB"]
+        alone = [scoring.shipped_net(digits, "baseline", 1, CPU, line).net(images).softmax(1) for line in "AB"]
     torch.testing.assert_close(found, (alone[0] + alone[1]) / 2, atol=1e-4, rtol=0)
 
 
