@@ -47,11 +47,8 @@ def main() -> None:
 
 
 def nets(trial: Trial, split: str) -> list[Evidence]:
-    """What the shipped net of each seed said of the images of a split."""
-    found = []
-    for job in Report.read([trial.folder]).jobs:
-        stage, copy = job.shipped()
-        found.append(stage.evidence(split, copy))
+    """What the run of each seed ships said of the images of a split."""
+    found = [job.shipped().evidence(split) for job in Report.read([trial.folder]).jobs]
     return [each for each in found if each is not None]
 
 

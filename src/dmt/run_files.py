@@ -10,6 +10,7 @@ runs/a/
   stages/A1-<identity>/   state.json, step-…/{A-raw,A-ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
                           pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/;
                           evidence-<split>-<line>-<copy>.npz: what a net said of every image with truth
+  pairs/<nets>/           of a pair's two nets together: scores.json, and evidence as in a stage
   .cache/                 decoded images and labels of pixels, if they are too many for memory
 ```
 """
@@ -21,6 +22,7 @@ MANIFEST = "run.json"
 SESSIONS = "sessions.jsonl"
 SKIPPED = "skipped.txt"
 STAGES = "stages"
+PAIRS = "pairs"
 SPLITS = "splits"
 LOCK = ".lock"
 CACHE = ".cache"
@@ -36,6 +38,10 @@ PSEUDO_PIXELS = "pseudo"
 PSEUDO_UNFINISHED = "pseudo-unfinished"
 AUDIT = "audit.json"
 """What the audit counted while pixels were labeled."""
+
+# of two nets together
+PAIR_SCORES = "scores.json"
+"""Written last: where it is, their evidence is complete."""
 
 SAMPLES = "samples"
 """Pictures: of a run below this by seed, of a stage in it."""

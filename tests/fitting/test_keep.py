@@ -34,7 +34,7 @@ def ruined(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shipped(run: Path) -> str:
-    return Report.read([run]).jobs[0].shipped()[0].name
+    return Report.read([run]).jobs[0].preferred()[0].name
 
 
 def test_it_can_be_changed_when_all_is_trained(ruined: Path) -> None:

@@ -318,7 +318,7 @@ def test_pair_runs_two_lines_on_two_shares(tiny: dict[str, object], tmp_path: Pa
         for name in ("A0", "B0")
     ]
     assert not torch.allclose(biases[0], biases[1])
-    assert job.shipped()[0].name in job.results
+    assert job.preferred()[0].name in job.results
 
 
 def saved(out: Path, stage: str, copy: str = "raw") -> dict[str, torch.Tensor]:

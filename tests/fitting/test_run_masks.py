@@ -100,7 +100,7 @@ def test_images_without_any_label_train_without_nan(
     assert stage.score("validation", "raw") is None
     assert stage.score("test", "raw") is not None
     assert "nan" not in str(report)
-    assert report.jobs[1].shipped()[0].name in report.jobs[1].results  # validation has nothing to say
+    assert report.jobs[1].preferred()[0].name in report.jobs[1].results  # validation has nothing to say
 
 
 def test_test_images_without_any_truth_give_a_report_without_numbers(

@@ -283,7 +283,7 @@ def test_of_two_nets_one_without_a_validation_score_is_not_shipped(whole: Path) 
     assert first.outcome is not None
     scores = first.outcome["scores"] | {"validation": {"raw": {"accuracy": None, "mean_iou": None}}}
     stages[-2] = dataclasses.replace(first, outcome=first.outcome | {"scores": scores})
-    assert dataclasses.replace(job, stages=tuple(stages)).shipped()[0].name == "B2"
+    assert dataclasses.replace(job, stages=tuple(stages)).preferred()[0].name == "B2"
 
 
 class StopWhileLabeling(Silent):

@@ -95,7 +95,7 @@ def test_a_worse_round_is_the_last_and_the_best_one_the_result(ended: Path, hear
     assert job.results == ("A1",)
     assert [stage.name for stage in job.stages] == ["A0", "A1", "A2"]
     assert [stage.name for stage in job.skipped] == ["A3", "A4"]
-    assert job.shipped()[0].name == "A1"
+    assert job.preferred()[0].name == "A1"
     said = "CBST, seed 1: rounds ended after 2 of 4, since none after round 1 did better on validation"
     assert [note for note in heard.notes if "ended" in note] == [said]
     assert heard.done == pytest.approx(heard.total)
@@ -172,7 +172,7 @@ def test_a_run_that_is_packed_before_its_end_keeps_every_round_that_may_be_best(
     packing.pack(cut, tmp_path / "packed", 10**9, lean=True)
     again = packing.unpack(tmp_path / "packed", tmp_path / "again")
     fit(again)
-    assert Report.read([again]).jobs[0].shipped()[0].name == "A1"
+    assert Report.read([again]).jobs[0].preferred()[0].name == "A1"
     assert scoring.shipped_net(again, None, None, CPU)
 
 

@@ -299,7 +299,7 @@ def test_a_picture_is_of_the_net_that_is_used(pixels: Path) -> None:
     unfinished = replace(job, stages=(*job.stages[:-1], replace(job.stages[-1], outcome=None)))
     last, best = picture_section._stage(unfinished), replace(job, keep="best")
     assert last == job.stages[-2]
-    assert picture_section._stage(best) == best.shipped()[0]
+    assert picture_section._stage(best) == best.preferred()[0]
     assert picture_section._stage(None) is None
 
 

@@ -90,7 +90,8 @@ def test_an_old_run_tells_the_same(runs: tuple[list[Any], Path]) -> None:
 def test_its_nets_are_scored_exported_and_packed(runs: tuple[list[Any], Path], tmp_path: Path) -> None:
     now, out = runs
     found = scored(out)
-    assert set(found) == {NetName(f"{line}1", line, copy) for line in "AB" for copy in ("raw", "ema")}
+    single = {NetName(f"{line}1", line, copy) for line in "AB" for copy in ("raw", "ema")}
+    assert set(found) == {*single, NetName("A1+B1", "both", "mean")}
     assert {name: score.accuracy for name, score in found.items()} == now[-1]
     exporting.export(out, "safetensors", out=tmp_path / "net.safetensors")
     shipped, again = scoring.shipped_net(out, None, None, CPU), exporting.load(tmp_path / "net.safetensors")

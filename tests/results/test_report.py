@@ -29,7 +29,7 @@ def stage(name: str, raw: tuple[float, float], ema: tuple[float, float], test: t
 def test_validation_chooses_the_net_and_test_does_not() -> None:
     lines = stage("A1", (90, 80), (89, 85), (10, 20)), stage("B1", (95, 84), (95, 84), (99, 99))
     job = JobResult("digits", "dmt", 1, lines, ("A1", "B1"))
-    chosen, copy = job.shipped()
+    chosen, copy = job.preferred()
     assert (chosen.name, copy) == ("A1", "ema")  # by fine-grained validation, though B1 tests better
     assert job.test_score("shipped") == 20
     assert job.test_score("raw") == pytest.approx((10 + 99) / 2)
@@ -38,7 +38,7 @@ def test_validation_chooses_the_net_and_test_does_not() -> None:
 def test_of_equals_the_raw_net_of_the_first_line() -> None:
     lines = stage("A1", (90, 80), (90, 80), (1, 2)), stage("B1", (90, 80), (90, 80), (3, 4))
     job = JobResult("digits", "dmt", 1, lines, ("A1", "B1"))
-    assert (job.shipped()[0].name, job.shipped()[1]) == ("A1", "raw")
+    assert (job.preferred()[0].name, job.preferred()[1]) == ("A1", "raw")
 
 
 def test_different_options_are_not_averaged(tiny: dict[str, object], tmp_path: Path) -> None:

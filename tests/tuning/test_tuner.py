@@ -80,7 +80,7 @@ def test_what_may_be_written_to_is_not_linked(tuned: tuple[Path, Tuning, Watch])
 def test_trials_are_runs_like_any_other(tuned: tuple[Path, Tuning, Watch]) -> None:
     out, tuning, _ = tuned
     report = dmt.Report.read([out / "trials" / "default", out / "trials" / "gamma=1"])
-    shipped = [job.shipped()[0].outcome["scores"]["validation"] for job in report.jobs]  # type: ignore[index]
+    shipped = [job.preferred()[0].outcome["scores"]["validation"] for job in report.jobs]  # type: ignore[index]
     assert [max(copy["fine_grained"] for copy in each.values()) for each in shipped] == pytest.approx(
         [trial.score for trial in tuning.trials], abs=1e-4
     )

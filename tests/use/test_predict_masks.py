@@ -72,7 +72,7 @@ def photos(tmp_path: Path) -> Path:
 
 def test_fit_prints_both_lines_and_says_what_comes_next(run: Path, dmt: Command) -> None:
     printed, _ = dmt("fit", "scenes", "--compare", "baseline,dmt", "--out", run, *SETTINGS)
-    for word in ("mean IoU of pixels", "mean of both", "Baseline", "DMT", "gain", "least kept class", "dmt report"):
+    for word in ("mean IoU of pixels", "both", "shipped", "Baseline", "DMT", "gain", "least kept class", "dmt report"):
         assert word in printed
     assert "Baseline on scenes [1], by stage" not in printed  # it has no rounds
 
@@ -137,18 +137,17 @@ def test_predictions_are_those_of_the_test(run: Path, few_scenes: SegmentSet) ->
         right += int((predict_masks.label(shipped, test.images.image(position).numpy()) == truth).sum())
         total += truth.size
     job = Report.read([run]).jobs[0]
-    stage, copy = job.shipped()
-    assert stage.outcome is not None
-    assert 100 * right / total == pytest.approx(stage.outcome["scores"]["test"][copy]["accuracy"])
-    assert shipped.name == f"baseline seed 1, {stage.name} {copy}"
+    assert 100 * right / total == pytest.approx(job.shipped().scores["test"]["accuracy"])
+    assert shipped.name == "baseline seed 1, the mean of A0 raw and B0 raw"
 
 
 def test_the_shipped_net_is_that_of_its_line(few_scenes: SegmentSet, dmt: Command, tmp_path: Path) -> None:
-    """Lines of different nets: whichever validation prefers, it can be loaded."""
+    """Lines of different nets: each can be loaded, and both as one."""
     dmt("fit", "scenes", "-m", "baseline", "--out", tmp_path, *SETTINGS, "--set", "net_b=fcn-6")
-    stage, _ = Report.read([tmp_path]).jobs[0].shipped()
-    shipped = scoring.shipped_net(tmp_path, None, None, CPU)
-    assert shipped.spec.name == {"A": "fcn-4", "B": "fcn-6"}[stage.name[0]]
+    for line, names in (("A", ["fcn-4"]), ("B", ["fcn-6"]), ("both", ["fcn-4", "fcn-6"])):
+        shipped = scoring.shipped_net(tmp_path, None, None, CPU, line)
+        assert [spec.name for spec in (shipped.spec, shipped.second) if spec is not None] == names
+        assert predict_masks.label(shipped, np.zeros((40, 50, 3), np.uint8)).shape == (40, 50)
 
 
 def test_the_palette_has_room_for_every_number() -> None:

@@ -218,8 +218,7 @@ def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
         raise RunError(f"nothing to audit in {path} is finished; repeat the fit command to finish it")
 
     def liked(job: JobResult) -> float:
-        stage, copy = job.shipped()
-        score = stage.score("validation", copy)
+        score = job.shipped().score("validation")
         return float("-inf") if score is None else score
 
     return max([job for job in jobs if job.stages[-1].labels is not None] or jobs, key=liked)

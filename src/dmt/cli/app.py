@@ -17,6 +17,7 @@ from dmt.cli.shared_options import (
     DataArg,
     DataOpt,
     DeviceOpt,
+    LineOpt,
     NetOpt,
     RunArg,
     SeedOpt,
@@ -164,12 +165,14 @@ def score(
             "--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"
         ),
     ] = None,
+    line: LineOpt = None,
     device: DeviceOpt = "auto",
 ) -> None:
-    """Measure the nets of a run, raw and EMA: accuracy, fine-grained accuracy, and a table per class.
+    """Measure the nets of a run, raw and EMA, and both of a pair together: accuracy, and a table per class.
 
     \b
     dmt score runs/a --on test
+    dmt score runs/s --line both                          the nets of a pair together only
     dmt score runs/cmp --method dmt --seed 2
     """
     from dmt.runs import environment
@@ -180,7 +183,7 @@ def score(
         _note(f"warning: the scores may mean nothing: {warning}")
     for job in finished.jobs(method, seed):
         if job.finished:
-            out.print(scoring.table(finished, job, on), markup=False)
+            out.print(scoring.table(finished, job, on, line), markup=False)
         else:
             _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
     if not any(job.finished for job in finished.jobs(method, seed)):
@@ -197,14 +200,17 @@ def predict_(
     ] = None,
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
+    line: LineOpt = None,
     device: DeviceOpt = "auto",
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Classify or segment images with the net of a run that does best on validation.
+    """Classify or segment images with what a run ships: the net that does best on validation, both nets of a pair.
 
     \b
     dmt predict runs/a img1.png folder/ --out pred.csv
     dmt predict runs/s photos/ --out pred/
+    dmt predict runs/s photos/ --line A --out pred/       one net of a pair: half the time
+    Two nets answer by the mean of their probabilities, unless validation prefers one of them by far.
     The CSV has the columns file, class, probability, and margin: the lead over the second class.
     The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
     An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.
@@ -212,7 +218,9 @@ def predict_(
     from dmt.runs import environment, progress
     from dmt.use import predict, predict_masks, scoring
 
-    shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device))
+    shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device), line)
+    if shipped.note is not None:
+        _note(f"note: {shipped.note}")
     paths = predict.find(images)
     if shipped.spec.pixels:
         place = out_ or Path("pred")

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dmt.cli.shared_options import LineOpt
+
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
 
@@ -27,18 +29,21 @@ def export(
         Path | None,
         typer.Option("--data", metavar="DIR", help="Compare on test images of the data set in this folder."),
     ] = None,
+    line: LineOpt = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write the net that does best on validation as ONNX, or as safetensors beside a JSON card.
+    """Write what predict uses as ONNX, or as safetensors beside a JSON card: one file, also for both nets of a pair.
 
     \b
     dmt export runs/a --to onnx                            then run it with any ONNX runtime
     dmt export runs/s --to onnx --check photos/ --out scenes.onnx
     dmt export runs/a --to safetensors                     load it with dmt.use.exporting.load
-    The net takes images in [0, 1] and gives logits. It is compared with the original; if it differs, nothing is kept.
+    dmt export runs/s --to onnx --line A                   one net of a pair: half the size and time
+    The net takes images in [0, 1] and gives logits, two nets those of the mean of their probabilities.
+    It is compared with the original; if it differs, nothing is kept.
     """
     from dmt.use import exporting
 
-    options = exporting.ExportOptions(method, seed, check or [], data_folder)
+    options = exporting.ExportOptions(method, seed, check or [], data_folder, line)
     exported = exporting.export(run_, to, out=out_, options=options, force=force)
     out.print(exported.summary, markup=False)

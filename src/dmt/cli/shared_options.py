@@ -9,6 +9,14 @@ DataArg = Annotated[
     str, typer.Argument(metavar="DATA", help="A folder of your images, or a data set of `dmt list`, e.g. digits.")
 ]
 RunArg = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")]
+LineOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--line",
+        metavar="A|B|both",
+        help="Of a pair, one net or both together.  [default: both, unless validation objects]",
+    ),
+]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
 SeedOpt = Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")]
 SeedsOpt = Annotated[str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")]

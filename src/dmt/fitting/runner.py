@@ -14,11 +14,12 @@ from dmt.config import Config
 from dmt.core import streams
 from dmt.data.audits import Audit
 from dmt.data.sets import LabeledSet
-from dmt.fitting import concluding, samples, teaching
+from dmt.fitting import concluding, samples, teaching, together
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.line_tasks import LineTasks
 from dmt.fitting.stage_nets import StageNets
 from dmt.fitting.teaching import Lesson
+from dmt.fitting.together import Nets
 from dmt.methods import catalogue
 from dmt.models import build
 from dmt.pseudo import labeler
@@ -35,6 +36,7 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.trainer import Trainer
+from dmt.types import ProgressCallback
 
 
 class Runner:
@@ -118,6 +120,8 @@ class Runner:
                 self._conditions.watcher.spared(self._whole(work) - self._done(work))
             else:
                 self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
+                self._measure_pairs([job for job, works in jobs if work == works[-1]])
+        self._measure_pairs([job for job, _ in jobs])
 
     def _prepare_compiling(self, works: Sequence[Work]) -> None:
         """Blocks of a large net are compiled if there are steps enough, and a compiler."""
@@ -138,6 +142,18 @@ class Runner:
         for job in found:
             self._say_once(f"{catalogue.get(job.method).title}, seed {job.seed}: {job.ended}")
         return True
+
+    def _measure_pairs(self, jobs: Sequence[Job]) -> None:
+        """Both nets of finished pairs together, if that was not done before."""
+        for job in jobs:
+            result = reading.of_job(self.folder, self.folder.manifest(), job)
+            title, task = f"{catalogue.get(job.method).title}, seed {job.seed}", self._tasks[job.seed][0]
+            pairs = list(together.unmeasured(result))
+            for nets in pairs:
+                pair = Nets(nets, task, self._config, self._conditions.execution.device)
+                together.measure(pair, self._progress(f"both nets of {title}", in_budget=False)).write()
+            if pairs:
+                self._conditions.watcher.note(f"{title}: {together.told(replace(result))}")
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
@@ -232,6 +248,18 @@ class Runner:
                 f"note: {title} began on {began}, resumes on {device}: not repeatable bit for bit"
             )
 
+    def _progress(self, title: str, in_budget: bool = True) -> ProgressCallback:
+        """Shows how far something other than steps is, and ends it where somebody wants the run to stop."""
+
+        def on_progress(done: int, of: int) -> None:
+            self._conditions.watcher.busy(title, done, of)
+            stop = self._conditions.stop
+            spent = in_budget and self._worked and stop()  # what was done is lost; a budget lets a first step happen
+            if spent or stop.asked:
+                raise stop.error()
+
+        return on_progress
+
     def _lesson(
         self, work: Work, title: str, place: Path, journal: Journal, family: Mapping[str, Work]
     ) -> Lesson | None:
@@ -241,14 +269,7 @@ class Runner:
             return None
         task, audit = self._seen(work.seed, [wanted.line]), self._tasks[work.seed][1]
         watcher = self._conditions.watcher
-
-        def on_progress(done: int, of: int) -> None:
-            watcher.busy(f"labels for {title}", done, of)
-            stop = self._conditions.stop
-            if stop() and (self._worked or stop.asked):  # the labels are lost; a mere budget lets a first step happen
-                raise stop.error()
-
-        folder = LabelFolder(place, self.folder.path / run_files.CACHE, on_progress)
+        folder = LabelFolder(place, self.folder.path / run_files.CACHE, self._progress(f"labels for {title}"))
         if Store.exists(place):
             store = labeler.load(task, place)
         else:

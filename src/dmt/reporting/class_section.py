@@ -36,8 +36,8 @@ def changes(study: Study, method: str) -> list[Change]:
     pairs = [(job, base) for job in study.of(method) if (base := study.base(job)) is not None and base.finished]
     if not pairs:
         return []
-    after = np.mean([studies.per_class(job) for job, _ in pairs], axis=0)
-    before = np.mean([studies.per_class(base) for _, base in pairs], axis=0)
+    found = [guard.sides(*pair) for pair in pairs]
+    after, before = (np.mean([studies.per_class(sides[side]) for sides in found], axis=0) for side in (0, 1))
     known = guard.class_changes(pairs)
     there = [label for label in range(len(after)) if np.isfinite(after[label]) and np.isfinite(before[label])]
     return [
@@ -109,9 +109,9 @@ def confusion(study: Study, method: str) -> Safe:
 def _matrix(study: Study, method: str) -> np.ndarray | None:
     found = []
     for job in study.of(method):
-        stage, copy = job.shipped()
-        if copy in studies.shown_scores(stage):
-            found.append(np.array(studies.shown_scores(stage)[copy]["confusion"], dtype=np.float64))
+        shipped = job.shipped()
+        if shipped.shown in shipped.scores:
+            found.append(np.array(shipped.scores[shipped.shown]["confusion"], dtype=np.float64))
     return np.sum(found, axis=0) if found else None
 
 
@@ -151,8 +151,8 @@ def calibration(study: Study, methods: Sequence[str]) -> Safe:
 def _reliability(study: Study, method: str) -> tuple[Series, float] | None:
     bins, errors = [], []
     for job in study.of(method):
-        stage, copy = job.shipped()
-        found = studies.shown_scores(stage).get(copy, {})
+        shipped = job.shipped()
+        found = shipped.scores.get(shipped.shown, {})
         if "calibration" in found:
             bins.append([[float(number or 0.0) for number in row] for row in found["calibration"]])
             errors.append(found["calibration_error"])

@@ -104,11 +104,11 @@ def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> S
 
 
 def _stage(job: JobResult | None) -> StageResult | None:
-    """The stage whose net a job ships or, while it trains, its last one so far."""
+    """The stage whose net validation prefers or, while a job trains, its last one so far: pictures are of one net."""
     if job is None:
         return None
     if job.finished:
-        return job.shipped()[0]
+        return job.preferred()[0]
     return next((stage for stage in reversed(job.stages) if stage.outcome is not None), None)
 
 
@@ -119,7 +119,7 @@ def _said(stage: StageResult | None, name: str) -> Path | None:
 
 def _strips(job: JobResult, folder: Path, names: Sequence[str]) -> Safe | None:
     """Fig. 6: labels and dynamic weights of the same images, round by round."""
-    line = job.shipped()[0].line if job.finished else "A"
+    line = job.preferred()[0].line if job.finished else "A"
     stages = [stage for stage in job.stages if stage.round and stage.line == line]
     groups: list[Child] = []
     for name in names[:STRIPS]:

@@ -11,14 +11,22 @@ from dmt.pages.charts import Level, Series
 from dmt.pages.html import Cell, Safe
 from dmt.reporting import studies, verdict_section
 from dmt.reporting.studies import Study
+from dmt.results import guard
 
 
 def table(study: Study) -> Safe:
     """One row for each method."""
-    columns = ["method", "seeds", f"{study.measure}, %", "gain"]
+    several = _several(study)
+    columns = ["method", "seeds", *(["single, %", "both, %"] if several else []), f"{study.measure}, %", "gain"]
+    columns += ["gain, single"] if several else []
     paper = published(study)
     rows = [_row(study, method) + ([_paper(paper, method)] if paper else []) for method in study.methods]
     caption = f"On the {study.split} images, mean ± standard deviation over seeds; gain: over Baseline, same seeds."
+    if several:
+        caption += (
+            f" Single: the nets of a pair one by one, raw, in the mean. Both: the mean of their probabilities. "
+            f"{study.measure.capitalize()} and gain are of what ships: both, unless validation objects."
+        )
     return html.table([*columns, "paper, %"] if paper else columns, rows, caption=caption)
 
 
@@ -27,7 +35,16 @@ def _row(study: Study, method: str) -> list[Cell]:
     seeds = f"{len(done)}" if len(done) == len(all_) else f"{len(done)} of {len(all_)}"
     found = studies.spread(studies.score(job) for job in done)
     plus = verdict_section.gain(study, method).signed_cell
-    return [studies.title(method), (seeds, len(done)), found.cell, plus]
+    if not _several(study):
+        return [studies.title(method), (seeds, len(done)), found.cell, plus]
+    single, both = (studies.spread(job.test_score(copy) for job in done) for copy in ("raw", "both"))
+    alone = verdict_section.gain(study, method, guard.single_difference).signed_cell
+    return [studies.title(method), (seeds, len(done)), single.cell, both.cell, found.cell, plus, alone]
+
+
+def _several(study: Study) -> bool:
+    """Whether there are pairs of nets."""
+    return any(len(job.lines) > 1 for job in study.jobs)
 
 
 def published(study: Study) -> dict[str, float]:
@@ -46,7 +63,7 @@ def by_round(study: Study) -> Safe:
         line = _line(study, method)
         if line is not None:
             series.append(line)
-        elif (found := _last(study, method)) is not None:
+        elif (found := _level(study, method)) is not None:
             levels.append(Level(f"{studies.title(method)} {found:.1f}", found, studies.color(method)))
     paper = published(study)
     shown = [method for method in study.learners if method in paper][:1]
@@ -58,8 +75,11 @@ def by_round(study: Study) -> Safe:
     reach = axes.span([*values, *(level.value for level in levels)], 2.0, (0.0, 100.0))
     frame = Axes((0, max(last, 1)), reach, "round", f"{study.measure} on {study.split} images, %",
                  x_ticks=[(number, f"{number:g}") for number in range(int(last) + 1)], height=320)  # fmt: skip
-    pair = any(len(job.lines) > 1 for job in study.jobs)
-    which = "mean of both nets" if pair else "the net that does best on validation, raw or EMA"
+    which = (
+        "mean of both nets' scores, one by one"
+        if _several(study)
+        else "the net that does best on validation, raw or EMA"
+    )
     note = f"{which}; band: ± standard deviation over seeds. Round 0 learns from labels alone."
     return html.figure("Score per round", charts.lines("score per round", frame, series, levels, " %"), note=note)
 
@@ -74,7 +94,7 @@ def _line(study: Study, method: str) -> Series | None:
     numbers = studies.rounds(jobs)
     if not any(numbers) and not any(stage.round for job in jobs for stage in job.stages):
         return None
-    found = [studies.spread(studies.score(job, number) for job in jobs) for number in numbers]
+    found = [studies.spread(studies.round_score(job, number) for job in jobs) for number in numbers]
     points = [(float(number), each.mean) for number, each in zip(numbers, found, strict=True)]
     if not points:
         return None
@@ -82,8 +102,10 @@ def _line(study: Study, method: str) -> Series | None:
     return Series(f"{studies.title(method)} {points[-1][1]:.1f}", points, spreads, studies.color(method))
 
 
-def _last(study: Study, method: str) -> float | None:
-    found = studies.spread(studies.score(job) for job in study.of(method))
+def _level(study: Study, method: str) -> float | None:
+    """The score of a method without rounds, of single nets as that of every round is."""
+    copy = "raw" if _several(study) else "shipped"
+    found = studies.spread(job.test_score(copy) for job in study.of(method))
     return found.mean if found.count else None
 
 

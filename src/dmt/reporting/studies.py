@@ -16,13 +16,11 @@ from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.methods.method import Method, color_of
 from dmt.results import guard, reading, stage_results
+from dmt.results.net_results import NetResult
 from dmt.results.reading import JobResult
 from dmt.results.report import Report
 from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder
-
-Net = tuple[StageResult, str]
-"""A stage and which of its nets: raw or ema."""
 
 
 @dataclass(frozen=True)
@@ -198,25 +196,20 @@ def shown_scores(stage: StageResult) -> dict[str, Any]:
     return {} if stage.outcome is None else stage.outcome["scores"].get(stage.shown, {})
 
 
-def nets(job: JobResult, number: int | None = None) -> list[Net]:
-    """The nets that stand for a job, or for one of its rounds: of a pair both raw ones, else the one to ship."""
-    kept = job.kept()
-    wanted = [
-        stage
-        for stage in job.stages
-        if stage.outcome is not None
-        and shown_scores(stage)
-        and (stage in kept if number is None else stage.round == number)
-    ]
+def score(job: JobResult) -> float:
+    """Of what a job ships, in percent; NaN where it was not measured."""
+    return job.test_score("shipped") if job.kept() else math.nan
+
+
+def round_score(job: JobResult, number: int) -> float:
+    """Of one of its rounds: of a pair both raw nets one by one in the mean, else the net that validation prefers."""
+    wanted = [stage for stage in job.stages if stage.round == number and shown_scores(stage)]
+    nets = [(stage, copy) for stage in wanted for copy in stage.copies]
     if len(job.lines) > 1:
-        return [(stage, "raw") for stage in wanted]
-    candidates = [(stage, copy) for stage in wanted for copy in stage.copies]
-    return [max(candidates, key=lambda each: stage_results.preference(*each))] if candidates else []
-
-
-def score(job: JobResult, number: int | None = None) -> float:
-    """Of a job, or of one of its rounds, in percent; NaN where it was not measured."""
-    return spread(stage.score(stage.shown, copy) for stage, copy in nets(job, number)).mean
+        nets = [(stage, "raw") for stage in wanted]
+    elif nets:
+        nets = [max(nets, key=lambda each: stage_results.preference(*each))]
+    return spread(stage.score(stage.shown, copy) for stage, copy in nets).mean
 
 
 def rounds(jobs: Iterable[JobResult]) -> list[int]:
@@ -224,11 +217,11 @@ def rounds(jobs: Iterable[JobResult]) -> list[int]:
     return sorted({stage.round for job in jobs for stage in job.stages if stage.outcome is not None})
 
 
-def per_class(job: JobResult) -> np.ndarray:
-    """(C,) recall of images, IoU of pixels, in percent, in the mean of the nets that stand for a job."""
+def per_class(nets: Iterable[NetResult]) -> np.ndarray:
+    """(C,) recall of images, IoU of pixels, in percent, in the mean over these nets."""
     rows = []
-    for stage, copy in nets(job):
-        found = shown_scores(stage)[copy]
+    for net in nets:
+        found = net.scores[net.shown]
         values = found.get("iou", found["per_class"])
         rows.append([math.nan if value is None else float(value) for value in values])
     return np.mean(rows, axis=0) if rows else np.zeros(0)

@@ -1,11 +1,13 @@
 """What came out, in a sentence, with its doubts and with what the guard found."""
 
 import math
+from collections.abc import Callable
 
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
 from dmt.results import guard, guard_summary
 from dmt.results.guard import Finding
+from dmt.results.reading import JobResult
 
 
 def sentence(study: Study) -> str:
@@ -29,6 +31,8 @@ def doubts(study: Study) -> list[str]:
     sentences = [f"{trained}: {error}" for error in errors]
     ended = [(studies.title(job.method), job) for job in study.jobs if job.ended is not None]
     sentences += [f"{title}, seed {job.seed}: {job.ended}." for title, job in ended]
+    alone = [(studies.title(job.method), job) for job in study.jobs if job.finished and job.objection is not None]
+    sentences += [f"{title}, seed {job.seed}: {job.objection}." for title, job in alone]
     seeds = {len(study.of(method)) for method in study.learners} - {0}
     if seeds == {1}:
         sentences.append("One seed only: another seed may differ by more than this range. Three seeds show how much.")
@@ -48,10 +52,10 @@ def _reached(study: Study, method: str) -> str:
     return f"{found} % {study.measure} on the {study.split} images ({seeds})"
 
 
-def gain(study: Study, method: str) -> Spread:
-    """Points over the Baselines of the same seeds."""
+def gain(study: Study, method: str, by: Callable[[JobResult, JobResult], float] = guard.difference) -> Spread:
+    """Points over the Baselines of the same seeds; ``by``: what is compared."""
     pairs = [(job, study.base(job)) for job in study.of(method)]
-    found = [guard.difference(job, base) for job, base in pairs if base is not None and base is not job]
+    found = [by(job, base) for job, base in pairs if base is not None and base is not job]
     return studies.spread(value for value in found if math.isfinite(value))
 
 

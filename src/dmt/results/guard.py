@@ -6,7 +6,6 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -15,17 +14,19 @@ from dmt.core.evidence import Evidence, Interval
 from dmt.methods import catalogue
 from dmt.results import guard_rules
 from dmt.results.guard_rules import WORSE, Finding
+from dmt.results.net_results import EvidenceKey, NetResult
 from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.training import evidence_files
 
-__all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "of_stage", "verdict"]
+__all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "of_stage", "sides",
+           "single_difference", "verdict"]  # fmt: skip
 
 Pair = tuple[JobResult, JobResult]
 """A job and what it is compared with."""
 
-Nets = tuple[tuple[Path, str, str, str], ...]
-"""Of each net its folder, the images that count, its line, and whether it is raw or ema."""
+Keys = tuple[EvidenceKey, ...]
+"""Where the evidence of some nets lies."""
 
 
 def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
@@ -97,11 +98,25 @@ def _said(job: JobResult, stage: StageResult) -> list[Finding]:
 
 
 def difference(job: JobResult, base: JobResult) -> float:
-    """Points over the Baseline of the same seed: shipped net over shipped net or, with pairs, mean over mean."""
-    if len(base.lines) == 1 and len(job.lines) == 1:
+    """Points over the Baseline of the same seed: what ships over what ships, by the same rule.
+
+    Where one of them has two nets and the other one, or two that were not measured together, single nets.
+    """
+    if _same_rule(job, base):
         return job.test_score("shipped") - base.test_score("shipped")
+    return single_difference(job, base)
+
+
+def single_difference(job: JobResult, base: JobResult) -> float:
+    """The same for single raw nets: of a pair the mean of both scores, line by line."""
     common = [line for line in job.lines if line in base.lines]
     return job.test_score("raw", common) - base.test_score("raw", common)
+
+
+def _same_rule(job: JobResult, base: JobResult) -> bool:
+    """Whether both ship by the same rule: one net each, or two each that were measured together."""
+    lines = {len(each.lines) for each in (job, base)}
+    return lines == {1} or (len(lines) == 1 and job.both is not None and base.both is not None)
 
 
 def gain(job: JobResult, base: JobResult) -> Interval | None:
@@ -110,16 +125,22 @@ def gain(job: JobResult, base: JobResult) -> Interval | None:
     return None if nets is None else evidence.difference(*nets)
 
 
-def _chosen(job: JobResult, base: JobResult) -> tuple[Nets, Nets] | None:
-    """The nets to be compared: after, before."""
+def sides(job: JobResult, base: JobResult) -> tuple[list[NetResult], list[NetResult]]:
+    """What is compared of two finished jobs: after, before."""
+    if _same_rule(job, base):
+        return [job.shipped()], [base.shipped()]
+    common = set(job.lines) & set(base.lines)
+    after, before = (
+        [NetResult.of_one(stage, "raw") for stage in each.kept() if stage.line in common] for each in (job, base)
+    )
+    return after, before
+
+
+def _chosen(job: JobResult, base: JobResult) -> tuple[Keys, Keys] | None:
+    """Where their evidence lies: after, before."""
     if not (job.finished and base.finished):
         return None
-    if len(base.lines) == 1 and len(job.lines) == 1:
-        chosen = [[each.shipped()] for each in (job, base)]
-    else:
-        common = set(job.lines) & set(base.lines)
-        chosen = [[(stage, "raw") for stage in each.kept() if stage.line in common] for each in (job, base)]
-    after, before = (tuple((stage.path, stage.shown, stage.line, copy) for stage, copy in nets) for nets in chosen)
+    after, before = (tuple(net.evidence_key(net.shown) for net in nets) for nets in sides(job, base))
     return after, before
 
 
@@ -129,8 +150,8 @@ def _nets(job: JobResult, base: JobResult) -> tuple[list[Evidence], list[Evidenc
     return None if chosen is None else _read(*chosen)
 
 
-def _read(after: Nets, before: Nets) -> tuple[list[Evidence], list[Evidence]] | None:
-    there = [found for net in (*after, *before) if (found := evidence_files.read(*net)) is not None]
+def _read(after: Keys, before: Keys) -> tuple[list[Evidence], list[Evidence]] | None:
+    there = [found for key in (*after, *before) if (found := evidence_files.read(*key)) is not None]
     if len(there) < len(after) + len(before) or len({each.images for each in there}) != 1:
         return None
     if np.isnan(there[0].score()):  # no image has truth
@@ -161,10 +182,15 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
     first = sum(_kept_first(*pair) for pair in pairs)
     if first == len(pairs):
         return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
-    parts = [f"{title} {_gained(pairs)}", *_best_round([job for job, _ in pairs]), *_worse_classes(pairs)]
+    parts = [
+        f"{title} {_gained(pairs)}",
+        *_alone(pairs),
+        *_best_round([job for job, _ in pairs]),
+        *_worse_classes(pairs),
+    ]
     if first:
         parts.append(f"{first} of {len(pairs)} seeds kept their first nets, which are the Baseline's")
-    if pairs[0][0].shipped()[0].shown == "validation":
+    if pairs[0][0].shipped().shown == "validation":
         parts.append("measured on the validation images, which also chose the net")
     return "; ".join(parts)
 
@@ -180,10 +206,17 @@ def _gained(pairs: Sequence[Pair]) -> str:
         return text
     change = evidence.over_seeds(gains, np.stack([evidence.spread(after, before) for after, before in nets]))
     if seeds == 1:
-        where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped()[0].shown} images"
+        where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped().shown} images"
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
         text += f" ({low} to {high} in 90 % of draws of the {where})"
     return text if change.clear else f"{text}; this is indistinguishable from chance"
+
+
+def _alone(pairs: Sequence[Pair]) -> Iterable[str]:
+    """The gain of single nets, where the verdict is about two together."""
+    if any(net.together for pair in pairs for side in sides(*pair) for net in side):
+        mean = statistics.fmean(single_difference(*pair) for pair in pairs)
+        yield f"single nets {guard_rules.signed(mean)}"
 
 
 def _best_round(jobs: Sequence[JobResult]) -> Iterable[str]:
@@ -210,7 +243,7 @@ def class_changes(pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray] | None
 
 
 @functools.lru_cache(maxsize=16)
-def _class_changes(after: Nets, before: Nets) -> tuple[np.ndarray, np.ndarray] | None:
+def _class_changes(after: Keys, before: Keys) -> tuple[np.ndarray, np.ndarray] | None:
     """Kept, since verdict and table both ask; the files of finished nets do not change."""
     nets = _read(after, before)
     return None if nets is None else evidence.class_changes(*nets)

@@ -5,6 +5,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from dmt import config as configuration
@@ -12,6 +13,8 @@ from dmt import presets
 from dmt.config import Config
 from dmt.core import early_end
 from dmt.errors import ConfigError, RunError
+from dmt.results import net_results
+from dmt.results.net_results import BOTH, Net, NetResult
 from dmt.results.stage_results import StageResult, liked, of_stage, preference
 from dmt.runs import starting
 from dmt.runs.folder import Folder, Job, plain, warnings_of
@@ -99,13 +102,53 @@ class JobResult:
 
         return max((stage for stage in reversed(self.stages) if stage.line == line and stage.outcome), key=liked)
 
-    def shipped(self) -> tuple[StageResult, str]:
-        """The net to use: of the kept stage of each line, raw or EMA, the one validation prefers; of equals the raw."""
-        kept = self.kept()
+    def preferred(self, line: str | None = None) -> Net:
+        """Of the kept stage of each line, or of one line, the net that validation prefers; of equals the raw."""
+        kept = [stage for stage in self.kept() if line in (None, stage.line)]
         if not kept:
             raise RunError(f"{self.method} with seed {self.seed} is not finished; repeat the fit command to finish it")
         candidates = [(stage, copy) for stage in kept for copy in stage.copies]
         return max(candidates, key=lambda each: preference(*each))
+
+    def pair(self) -> tuple[Net, ...]:
+        """Of a finished pair, the net of each line that validation prefers; empty for one line of nets."""
+        lines = [stage.line for stage in self.kept()]
+        return tuple(map(self.preferred, lines)) if len(lines) > 1 else ()
+
+    @cached_property
+    def both(self) -> NetResult | None:
+        """Both nets of a pair together; None for one line of nets, or if they were not measured yet."""
+        pair = self.pair()
+        return net_results.read_pair(pair) if pair else None
+
+    def shipped(self) -> NetResult:
+        """What is used: both nets of a pair together unless validation objects, else the net that it prefers."""
+        alone = NetResult.of_one(*self.preferred())
+        return alone if self.both is None or self.objection is not None else self.both
+
+    def asked(self, line: str) -> NetResult:
+        """One net of a finished job by its line, or "both", measured or not."""
+        pair = self.pair()
+        if line == BOTH and pair:
+            return self.both or NetResult(pair, {})
+        if line not in self.lines:
+            there = "A and B" if pair else " and ".join(self.lines)
+            raise ConfigError(f"{self.method} with seed {self.seed} has no --line {line}, only {there}")
+        return NetResult.of_one(*self.preferred(line))
+
+    @property
+    def objection(self) -> str | None:
+        """Why a pair ships one net alone, in words: on validation it is better than both by more than chance may be."""
+        if self.both is None or self.both.error is None:
+            return None
+        alone = NetResult.of_one(*self.preferred())
+        single, mean = alone.score("validation"), self.both.score("validation")
+        if single is None or mean is None or mean >= single - self.both.error:
+            return None
+        return (
+            f"{alone.title} ships alone: on validation it reaches {single:.2f}, and both nets together {mean:.2f}, "
+            f"less by more than a standard error ({self.both.error:.2f})"
+        )
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -113,13 +156,17 @@ class JobResult:
         return tuple(stage.line for stage in self.stages if stage.name in self.results)
 
     def test_score(self, copy: str, lines: Sequence[str] = ("A", "B")) -> float:
-        """Test score of the kept stage; of two lines, their mean. ``copy``: raw, ema, or shipped.
+        """Test score of the kept stage; of two lines, the mean of their scores. ``copy``: raw, ema, both, or shipped.
+
+        Both: of two nets that answer as one. Shipped: of what is used.
 
         Where there are no test images, it is the score of the validation images.
         """
         if copy == "shipped":
-            stage, chosen = self.shipped()
-            return _number(stage.score(stage.shown, chosen))
+            shipped = self.shipped()
+            return _number(shipped.score(shipped.shown))
+        if copy == BOTH:
+            return math.nan if self.both is None else _number(self.both.score(self.both.shown))
         kept = [stage for stage in self.kept() if stage.line in lines]
         return statistics.fmean(_number(stage.score(stage.shown, copy)) for stage in kept) if kept else math.nan
 

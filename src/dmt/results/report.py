@@ -45,6 +45,7 @@ class Report:
                 *map(_rounds, titles, longer),
                 *self.verdicts(),
                 *self.endings(),
+                *self.objections(),
                 *self.errors(),
                 *self.warnings(),
             ]
@@ -70,6 +71,14 @@ class Report:
         ended = [(f"{self._name(job)}: " if several else "", job) for job in self.jobs if job.ended is not None]
         return [f"{name}{catalogue.get(job.method).title}, seed {job.seed}: {job.ended}" for name, job in ended]
 
+    def objections(self) -> list[str]:
+        """Of pairs that ship one net alone, why."""
+        several = len({self._name(job) for job in self.jobs}) > 1
+        found = [
+            (f"{self._name(job)}: " if several else "", job) for job in self.jobs if job.finished and job.objection
+        ]
+        return [f"{name}{catalogue.get(job.method).title}, seed {job.seed}: {job.objection}" for name, job in found]
+
     def errors(self) -> list[str]:
         """What is wrong with the images, if somebody trained on them anyway: once for all jobs on the same ones."""
         several = len({self._name(job) for job in self.jobs}) > 1
@@ -89,21 +98,30 @@ class Report:
         pairs = any(len(job.lines) > 1 for job in self.jobs)
         lines = ["A", "B"] if pairs else []
         title = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
-        scored = [*lines, "mean of both" if pairs else "raw", "EMA", "shipped"]
-        table = tables.table(title, "data", "method", "seeds", *scored, "gain", "paper")
+        copies = ["ema", "both", "shipped"] if pairs else ["raw", "ema", "shipped"]
+        scored = [*lines, *("EMA" if copy == "ema" else copy for copy in copies)]
+        gains = ["gain", "single"] if pairs else ["gain"]
+        table = tables.table(title, "data", "method", "seeds", *scored, *gains, "paper")
         for jobs in self._groups():
             method = jobs[0].method
             complete = [job for job in jobs if job.finished]
             seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
             scores = [tables.spread([job.test_score("raw", line) for job in complete]) for line in lines]
-            scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in ("raw", "ema", "shipped")]
-            gain = _gain(complete, self._bases(complete))
-            table.add_row(self._name(jobs[0]), catalogue.get(method).title, seeds, *scores, gain, _published(jobs[0]))
-        how = ", for a pair mean over mean" if pairs else ""
+            scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in copies]
+            bases = self._bases(complete)
+            gained = [_gain(complete, bases), *([_single_gain(complete, bases)] if pairs else [])]
+            name = self._name(jobs[0])
+            table.add_row(name, catalogue.get(method).title, seeds, *scores, *gained, _published(jobs[0]))
         note = (
             f"shipped: of the {self._kept()} nets, the one that does best on validation; gain: over Baseline with "
-            f"the same seeds{how},\nof one seed with its range in 90 % of draws of the images."
+            f"the same seeds,\nof one seed with its range in 90 % of draws of the images."
         )
+        if pairs:
+            note = (
+                f"A, B, EMA: the {self._kept()} nets of a pair, one by one; both: the mean of their probabilities, "
+                f"which ships unless validation objects;\ngain: shipped over shipped of Baseline with the same seeds, "
+                f"of one seed with its range in 90 % of draws of the images; single: one net over one net."
+            )
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
             note += (
                 "\nWithout test images the scores are those of the validation images, which also chose the shipped net."
@@ -160,15 +178,28 @@ def _published(job: JobResult) -> str:
 
 
 def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
-    """Over the Baseline of the same seed: shipped net over shipped net or, with pairs, line by line in the mean."""
-    before = {job.seed: job for job in base if job.finished}
-    pairs = [(job, before[job.seed]) for job in jobs if job.seed in before]
-    if not pairs or catalogue.get(jobs[0].method).baseline:
+    """Over the Baseline of the same seed: what ships over what ships."""
+    pairs = _compared(jobs, base)
+    if not pairs:
         return "–"
     gains = [guard.difference(*pair) for pair in pairs]
     interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; of several seeds their spread is told
     told = "" if interval is None else f" ({interval.low:+.2f} to {interval.high:+.2f})"
     return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) + told
+
+
+def _single_gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
+    """The same for single nets, in the mean over lines."""
+    gains = [guard.single_difference(*pair) for pair in _compared(jobs, base)]
+    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) if gains else "–"
+
+
+def _compared(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> list[tuple[JobResult, JobResult]]:
+    """Jobs beside the finished Baselines of their seeds; a Baseline itself is compared with nothing."""
+    before = {job.seed: job for job in base if job.finished}
+    if not jobs or catalogue.get(jobs[0].method).baseline:
+        return []
+    return [(job, before[job.seed]) for job in jobs if job.seed in before]
 
 
 def _rounds(title: str, jobs: Sequence[JobResult]) -> str:

@@ -37,5 +37,5 @@ def table(title: str, *columns: str) -> Table:
 def text(table: Table) -> str:
     """A table as plain text, whatever the terminal; its title in one line above it."""
     title, table.title, text = table.title, None, io.StringIO()
-    Console(file=text, width=140, color_system=None).print(table)
+    Console(file=text, width=160, color_system=None).print(table)
     return f"{title}\n{text.getvalue()}"

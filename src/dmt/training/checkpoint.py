@@ -71,15 +71,23 @@ class Checkpoint:
         state = self.state()
         if state is None or not state["done"]:
             raise RunError(f"stage {self.folder.name} is not finished; repeat the fit command to finish it")
-        place = self.folder / state["checkpoint"]
-        path = place / net_file(line, copy)
-        if not path.exists() and (place / BEFORE_LINES[copy]).exists():
-            path = place / BEFORE_LINES[copy]
-        if not path.exists():
+        path = self._net_path(state, line, copy)
+        if path is None:
             raise RunError(
                 f"{self.folder.name} has no parameters here (a lean pack leaves some out); unpack a full one"
             )
         _load(net, path)
+
+    def has_net(self, line: str, copy: str) -> bool:
+        """Whether the parameters of a finished stage are here; a lean pack leaves some out."""
+        state = self.state()
+        return state is not None and bool(state["done"]) and self._net_path(state, line, copy) is not None
+
+    def _net_path(self, state: dict[str, Any], line: str, copy: str) -> Path | None:
+        place = self.folder / state["checkpoint"]
+        return next(
+            (path for name in (net_file(line, copy), BEFORE_LINES[copy]) if (path := place / name).exists()), None
+        )
 
 
 def net_file(line: str, copy: str) -> str:

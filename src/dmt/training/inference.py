@@ -14,7 +14,7 @@ from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.metrics import Confusion
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.tasks.base import Task, View
-from dmt.types import Target
+from dmt.types import ProgressCallback, Target
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,26 @@ def score(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.dev
 
 
 def score_with_evidence(
-    net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device
+    net: nn.Module,
+    task: Task,
+    images: LabeledSet[Any],
+    device: torch.device,
+    on_progress: ProgressCallback | None = None,
 ) -> tuple[Score, Evidence]:
-    """Measure a net against truth, and keep what it said of every image."""
+    """Measure a net against truth, and keep what it said of every image.
+
+    Args:
+        on_progress: hears how many images are done.
+    """
+    done = 0
     meter, collector = task.meter(device), EvidenceCollector(len(images), len(task.classes), task.pixels)
     for view, output in logits(net, task, images, device):
         assert view.truth is not None
         meter.add(output, view.truth)
         collector.add(view.positions, output, view.truth)
+        done += len(view.positions)
+        if on_progress is not None:
+            on_progress(done, len(images))
     return _score(meter, task.pixels), collector.evidence()
 
 

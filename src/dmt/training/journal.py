@@ -18,7 +18,7 @@ class Journal:
 
     def write(self, kind: str, **values: Any) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"kind": kind, **_plain(values)}, ensure_ascii=False)
+        line = json.dumps({"kind": kind, **without_nan(values)}, ensure_ascii=False)
         with self.path.open("ab+") as file:
             _drop_torn_line(file)
             file.write(f"{line}\n".encode())
@@ -57,12 +57,12 @@ def _drop_torn_line(file: IO[bytes]) -> None:
         size = start
 
 
-def _plain(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
     """JSON has no NaN: what could not be measured is null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: without_nan(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [without_nan(each) for each in value]
     return value

@@ -20,7 +20,6 @@ from dmt.results.report import JobResult, Report
 from dmt.runs import environment, progress
 from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop, Stopped
-from dmt.training import evidence_files
 from dmt.tuning import judging, search_space
 from dmt.tuning.outcome import DEFAULT, FINE, MEAN_IOU, Trial, Tuning
 from dmt.tuning.outcome import plain as plain_trial
@@ -268,9 +267,8 @@ class _Tuner:
 
 
 def _said(trial: Trial, job: JobResult) -> Evidence:
-    """What the net that a run ships said of the validation images."""
-    stage, copy = job.shipped()
-    found = evidence_files.read(Folder(trial.folder).stage(stage.place), "validation", stage.line, copy)
+    """What a run ships said of the validation images."""
+    found = job.shipped().evidence("validation")
     if found is None or not found.images:
         raise RunError(f"{trial.folder} lacks its net's predictions on the validation images; delete it, and repeat")
     if math.isnan(found.score()):

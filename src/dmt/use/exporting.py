@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError, unknown
 from dmt.models import build
 from dmt.models.build import NetSpec
+from dmt.models.mean_of_nets import MeanOfNets
 from dmt.results import reading
 from dmt.runs.folder import Folder
 from dmt.tasks import opening
@@ -50,6 +51,7 @@ class ExportOptions:
 
     Attributes:
         method, seed: of a run with several, these; by default those that validation prefers.
+        line: of a pair "A", "B", or "both" as one; by default both unless validation objects.
         check: images and folders of images to compare ONNX and PyTorch on; else those that `pictures` finds.
         data_folder: where the images of the run lie, to compare on some of them.
     """
@@ -58,6 +60,7 @@ class ExportOptions:
     seed: int | None = None
     check: Sequence[Path] = ()
     data_folder: Path | None = None
+    line: str | None = None
 
 
 def export(
@@ -68,7 +71,9 @@ def export(
     options: ExportOptions | None = None,
     force: bool = False,
 ) -> Exported:
-    """Write the net that validation prefers, of one method and seed if given, unless the copy differs from it.
+    """Write what ships, of one method and seed if given, unless the copy differs from it.
+
+    That is the net that validation prefers; of a pair both nets in one file, as the mean of their probabilities.
 
     Args:
         to: "onnx" or "safetensors".
@@ -80,17 +85,19 @@ def export(
         raise unknown("format", to, FORMATS)
     if to == "onnx":
         _require_packages()
-    shipped = scoring.shipped_net(run, options.method, options.seed, torch.device("cpu"))
+    shipped = scoring.shipped_net(run, options.method, options.seed, torch.device("cpu"), options.line)
     path = _place(run, to, out, force)
     about = describe(shipped) | {"run": run.resolve().name}
     if to == "onnx":
         images = pictures(run, shipped.spec, options.check, options.data_folder)
-        return _write_onnx(shipped, about, path, images)
-    return _write_safetensors(shipped, about | _origin(run, options.method, options.seed), path)
+        exported = _write_onnx(shipped, about, path, images)
+    else:
+        exported = _write_safetensors(shipped, about | _origin(run, options), path)
+    return exported if shipped.note is None else replace(exported, summary=f"{exported.summary}\nnote: {shipped.note}")
 
 
 def load(path: str | Path) -> Shipped:
-    """A net as it was exported to safetensors, on the host; its card must lie beside the file."""
+    """A net, or two as one, as it was exported to safetensors, on the host; its card must lie beside the file."""
     path = Path(path).with_suffix(".safetensors")
     card_path = path.with_suffix(".json")
     for needed in (path, card_path):
@@ -99,16 +106,23 @@ def load(path: str | Path) -> Shipped:
     card = files.read_json(card_path)
     try:
         fits, name, longest, digest = (card[key] for key in ("spec", "name", "longest", "sha256"))
-        normalization = Normalization(*(tuple(fits["normalization"][key]) for key in ("mean", "std")))
-        spec = NetSpec(fits["name"], fits["classes"], tuple(fits["shape"]), normalization, fits["pixels"])
+        spec, second = _spec(fits), _spec(card["second"]) if card.get("second") else None
         classes, palette = tuple(card["classes"]), tuple((red, green, blue) for red, green, blue in card["palette"])
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{card_path} is not a card of dmt export ({error!r}); export the run again") from error
     if digest != hashlib.sha256(path.read_bytes()).hexdigest():
         raise RunError(f"{path} is damaged, or its card belongs to another net; export the run again")
-    net = build.build(spec, seed=0)
+    specs = {"A": spec} if second is None else {"A": spec, "B": second}
+    nets = {line: build.build(each, seed=0) for line, each in specs.items()}
+    net = nets["A"] if second is None else MeanOfNets(nets)
     net.load_state_dict(files.read_tensors(path))
-    return Shipped(net.eval(), spec, classes, palette, name, longest)
+    return Shipped(net.eval(), spec, classes, palette, name, longest, second)
+
+
+def _spec(found: dict[str, Any]) -> NetSpec:
+    """As the card describes it."""
+    normalization = Normalization(*(tuple(found["normalization"][key]) for key in ("mean", "std")))
+    return NetSpec(found["name"], found["classes"], tuple(found["shape"]), normalization, found["pixels"])
 
 
 def describe(shipped: Shipped) -> dict[str, Any]:
@@ -123,17 +137,20 @@ def describe(shipped: Shipped) -> dict[str, Any]:
     else:
         size = f"upright; the middle, cut to the shape of {height} × {width} (height × width) and resized, bilinear"
         takes, gives = f"(N, {channels}, {height}, {width})", f"(N, {spec.classes})"
+    gives = f"logits: float32 {gives}; softmax over axis 1 gives probabilities"
+    second = shipped.second
     return {
         "name": shipped.name,
-        "net": spec.name,
+        "net": spec.name if second is None else f"mean of two nets: {spec.name} and {second.name}",
         "task": "segmentation" if spec.pixels else "classification",
         "classes": shipped.classes,
         "palette": shipped.palette,
         "input": f"images: float32 {takes}, {colors} in [0, 1], that is pixel / 255; normalization is inside the net",
         "size": size,
-        "output": f"logits: float32 {gives}; softmax over axis 1 gives probabilities",
+        "output": gives if second is None else f"{gives}, the mean of both nets'",
         "longest": longest,
         "spec": asdict(spec),
+        **({} if second is None else {"second": asdict(second)}),
         "dmt": VERSION,
     }
 
@@ -184,8 +201,9 @@ def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> E
     card_path, content = path.with_suffix(".json"), _content(shipped.net)
     channels, height, width = (shipped.spec.shape[0], 64, 96) if shipped.spec.pixels else shipped.spec.shape
     card = about | {
-        "normalization": {key: shipped.net.get_buffer(key).flatten().tolist() for key in ("mean", "std")},
+        "normalization": asdict(shipped.spec.normalization),
         "file": path.name,
+        "holds": "one net" if shipped.second is None else "two nets: tensors begin with nets.A and nets.B",
         "sha256": hashlib.sha256(content).hexdigest(),
         "load": [
             "import torch; from dmt.use import exporting",
@@ -204,14 +222,12 @@ def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> E
     return Exported((path, card_path), f"{what}\nread back: equal bit for bit")
 
 
-def _origin(run: Path, method: str | None, seed: int | None) -> dict[str, Any]:
+def _origin(run: Path, options: ExportOptions) -> dict[str, Any]:
     """Where the net came from, and its scores."""
-    job = scoring.preferred(run, method, seed)
-    stage, copy = job.shipped()
-    assert stage.outcome is not None
-    measured = {split: copies[copy] for split, copies in stage.outcome["scores"].items() if copy in copies}
-    scores = {split: {key: score[key] for key in score if key != "confusion"} for split, score in measured.items()}
-    place = {"data": job.data, "method": job.method, "seed": job.seed, "stage": stage.name, "copy": copy}
+    job, net = scoring.chosen(run, options.method, options.seed, options.line)
+    scores = {split: {key: score[key] for key in score if key != "confusion"} for split, score in net.scores.items()}
+    name = net.name
+    place = {"data": job.data, "method": job.method, "seed": job.seed, "stage": name.stage, "copy": name.copy}
     return place | {"scores": scores}
 
 

@@ -1,7 +1,8 @@
 """Finished runs brought back to life: their nets, measured or ready for use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -9,19 +10,22 @@ from torch import nn
 
 from dmt.data.folders.photo_files import shown
 from dmt.errors import ConfigError, RunError
+from dmt.fitting import together
+from dmt.fitting.together import Nets
 from dmt.methods import catalogue
 from dmt.models.build import NetSpec
 from dmt.results import reading, tables
+from dmt.results.net_results import BOTH, NetResult
 from dmt.results.reading import JobResult
 from dmt.runs import progress
 from dmt.runs.folder import Folder
 from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.training import inference
-from dmt.training.checkpoint import finished_net
 from dmt.types import NetName
 
 SPLITS = ("test", "validation")
+LINES = ("A", "B", BOTH)
 
 
 def choose(jobs: list[JobResult], method: str | None, seed: int | None) -> list[JobResult]:
@@ -39,7 +43,7 @@ class Finished:
     def __init__(
         self, path: Path, data_folder: Path | None, device: torch.device, notify: Callable[[str], None]
     ) -> None:
-        self._folder, self._device = Folder(path), device
+        self._folder, self._device, self._notify = Folder(path), device, notify
         self.config = reading.configuration_of(self._folder)
         self.classes = opening.classes(self.config.data)
         manifest = self._folder.manifest()
@@ -62,10 +66,11 @@ class Finished:
         """The images to score: those asked for or, instead of test images where there are none, validation images."""
         return "validation" if on == "test" and not len(self._data.split(job.seed)[0].test) else on
 
-    def score(self, job: JobResult, on: str) -> dict[NetName, inference.Score]:
-        """Scores of the kept nets by name, computed now."""
+    def score(self, job: JobResult, on: str, line: str | None = None) -> dict[NetName, inference.Score]:
+        """Scores of the kept nets by name, and of both nets of a pair together, computed now; of one line if given."""
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
+        _require_line(line)
         task, _ = self._data.split(job.seed)
         on = self.available(job, on)
         images = task.test if on == "test" else task.validation
@@ -75,26 +80,47 @@ class Finished:
             raise ConfigError(
                 f"the {catalogue.get(job.method).title} was trained on the validation images; use --on test"
             )
+        if line is not None:
+            job.asked(line)  # refuses a line that is not there
         scores = {}
         for stage in job.kept():
-            for copy in stage.copies:
-                spec = task.net_spec(self.config.net_of(stage.line))
-                net = finished_net(self._folder.stage(stage.place), spec, stage.line, copy).to(self._device)
+            for copy in stage.copies if line in (None, stage.line) else ():
+                net = Nets(((stage, copy),), task, self.config, self._device).load()
                 scores[stage.net(copy)] = inference.score(net, task, images, self._device)
+        nets = job.pair() if line in (None, BOTH) else ()
+        if nets:
+            scores[job.asked(BOTH).name] = self._score_pair(job, Nets(nets, task, self.config, self._device), on)
         return scores
+
+    def _score_pair(self, job: JobResult, pair: Nets, on: str) -> inference.Score:
+        """Both nets together; a run that does not know yet what they come to is told."""
+        images = pair.task.test if on == "test" else pair.task.validation
+        with progress.default() as watcher:
+            tell = partial(watcher.busy, "both nets")
+            if job.both is not None:
+                return inference.score_with_evidence(pair.load(), pair.task, images, self._device, tell)[0]
+            measured = together.measure(pair, tell)
+        try:
+            with self._folder.locked():
+                measured.write()
+        except (RunError, OSError) as error:
+            self._notify(f"note: the scores of both nets together could not be kept in the run ({error})")
+        return measured.scores[on]
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """A run's net, ready for use.
+    """A run's net, or both nets of a pair as one, ready for use.
 
     Attributes:
-        net: in eval mode, on the device.
+        net: in eval mode, on the device. Two nets give the logarithm of the mean of their probabilities.
         spec: what it takes: images of one shape, or of any if it labels pixels.
         classes: their names.
         palette: their colors, of pixels.
         name: for people.
         longest: images whose longer side is more than this are made smaller, as in training.
+        second: of two nets, what the second one is.
+        note: why it is one net of a pair though none was asked for.
     """
 
     net: nn.Module
@@ -103,18 +129,24 @@ class Shipped:
     palette: tuple[tuple[int, int, int], ...]
     name: str
     longest: int | None = None
+    second: NetSpec | None = None
+    note: str | None = None
 
 
-def preferred(path: Path, method: str | None, seed: int | None) -> JobResult:
+def preferred(path: Path, method: str | None, seed: int | None, line: str | None = None) -> JobResult:
     """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last but a Baseline.
 
     Between methods by plain accuracy or mean IoU: a fine-grained score is for nets that were trained alike.
-    """
 
-    def liked(job: JobResult) -> tuple[float, bool]:
-        stage, copy = job.shipped()
-        score = stage.score("validation", copy)
-        return float("-inf") if score is None else score, not catalogue.get(job.method).baseline
+    Args:
+        line: jobs that have it come first.
+    """
+    _require_line(line)
+
+    def liked(job: JobResult) -> tuple[bool, float, bool]:
+        score = job.shipped().score("validation")
+        there = line is None or line in job.lines or (line == BOTH and len(job.lines) > 1)
+        return there, float("-inf") if score is None else score, not catalogue.get(job.method).baseline
 
     jobs = [job for job in choose(reading.read(Folder(path)), method, seed) if job.finished]
     if not jobs:
@@ -122,24 +154,62 @@ def preferred(path: Path, method: str | None, seed: int | None) -> JobResult:
     return max(reversed(jobs), key=liked)
 
 
-def shipped_net(path: Path, method: str | None, seed: int | None, device: torch.device) -> Shipped:
-    """The net that validation prefers."""
-    folder = Folder(path)
-    config = reading.configuration_of(folder)
-    job = preferred(path, method, seed)
-    stage, copy = job.shipped()
-    spec = opening.net_spec(config.data, config.net_of(stage.line))
-    net = finished_net(folder.stage(stage.place), spec, stage.line, copy).to(device)
-    name = f"{job.method} seed {job.seed}, {stage.title} {copy}"
+def chosen(path: Path, method: str | None, seed: int | None, line: str | None) -> tuple[JobResult, NetResult]:
+    """The job that validation prefers, and of its nets the one asked for by its line; what ships if none was."""
+    job = preferred(path, method, seed, line)
+    return job, job.shipped() if line is None else job.asked(line)
+
+
+def shipped_net(
+    path: Path, method: str | None, seed: int | None, device: torch.device, line: str | None = None
+) -> Shipped:
+    """What a run ships: the net that validation prefers, of a pair both unless it objects; or what ``line`` asks for.
+
+    Args:
+        line: "A", "B" or "both".
+    """
+    job, found = chosen(path, method, seed, line)
+    config = reading.configuration_of(Folder(path))
     data = config.data
-    return Shipped(net, spec, opening.classes(data), opening.palette(data), name, opening.longest(data))
+
+    def spec_of(line: str) -> NetSpec:
+        return opening.net_spec(data, config.net_of(line))
+
+    first, *others = [spec_of(stage.line) for stage, _ in found.nets]
+    return Shipped(
+        together.load(found.nets, spec_of, device),
+        first,
+        opening.classes(data),
+        opening.palette(data),
+        f"{job.method} seed {job.seed}, {found.title}",
+        opening.longest(data),
+        second=others[0] if others else None,
+        note=_why_alone(job) if line is None else None,
+    )
 
 
-def table(finished: Finished, job: JobResult, on: str) -> str:
-    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels."""
-    scores, on = finished.score(job, on), finished.available(job, on)
+def _why_alone(job: JobResult) -> str | None:
+    """Why a pair ships one net, in words; None if it does not."""
+    if job.both is None and len(job.lines) > 1:
+        alone = NetResult.of_one(*job.preferred())
+        return (
+            f"{alone.title} is used alone, since both nets together were not measured; "
+            f"dmt score measures them, and --line both uses them in any case"
+        )
+    return job.objection
+
+
+def _require_line(line: str | None) -> None:
+    if line is not None and line not in LINES:
+        raise ConfigError(f"--line takes A, B or both, not '{line}'")
+
+
+def table(finished: Finished, job: JobResult, on: str, line: str | None = None) -> str:
+    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels; then what ships."""
+    scores, on = finished.score(job, on, line), finished.available(job, on)
+    job = replace(job)  # scoring may have written what both nets come to together
     titles = {stage.net(copy): f"{stage.title} {copy}" for stage in job.kept() for copy in stage.copies}
-    columns = [titles[net] for net in scores]
+    columns = [titles.get(net, BOTH) for net in scores]
     first = next(iter(scores.values()))
     if first.iou is None:
         rows = {
@@ -159,4 +229,7 @@ def table(finished: Finished, job: JobResult, on: str) -> str:
         rows[f"class {shown(name)}"] = [values[number] for values in per_class]
     text = tables.grid(title, columns, rows)
     missing = ", ".join(shown(finished.classes[label]) for label in first.absent or ())
-    return f"{text}absent from these images, and left out of the mean: {missing}\n" if missing else text
+    text += f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
+    if BOTH not in columns:
+        return text
+    return f"{text}{BOTH}: the mean of their probabilities\n{_why_alone(job) or f'shipped: {job.shipped().title}'}\n"

@@ -1,0 +1,27 @@
+"""Several nets that answer as one: the mean of their probabilities."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+class MeanOfNets(nn.Module):
+    """Gives the logarithm of the mean probability, (N, C, *S) float32, so softmax of it is that mean.
+
+    Args:
+        nets: by the line they come from; all take the same images and know the same classes.
+    """
+
+    def __init__(self, nets: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.nets = nn.ModuleDict(nets)
+
+    def forward(self, images: Tensor) -> Tensor:
+        total: Tensor | None = None
+        for net in self.nets.values():
+            said = net(images).float().log_softmax(1)
+            total = said if total is None else torch.logaddexp(total, said)
+        assert total is not None
+        return total - math.log(len(self.nets))

@@ -1,0 +1,92 @@
+"""What was measured of one net of a job, or of both nets of a pair that answer as one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dmt import files, run_files
+from dmt.core.evidence import Evidence
+from dmt.errors import RunError
+from dmt.results.stage_results import StageResult, headline
+from dmt.training import evidence_files
+from dmt.types import NetName
+
+Net = tuple[StageResult, str]
+"""A stage and which of its nets: raw or ema."""
+
+EvidenceKey = tuple[Path, str, str, str]
+"""Where evidence lies: folder, split, line and copy, as `evidence_files.read` takes them."""
+
+BOTH, MEAN = "both", "mean"
+"""Line and copy of two nets together."""
+
+
+@dataclass(frozen=True)
+class NetResult:
+    """One net, or both of a pair whose probabilities are averaged.
+
+    Attributes:
+        nets: the one, or one of each line.
+        scores: by split, as the journal or the pair's own file holds them.
+        error: of two nets, the standard error of the better one's validation score; None without validation.
+    """
+
+    nets: tuple[Net, ...]
+    scores: dict[str, dict[str, Any]]
+    error: float | None = None
+
+    @classmethod
+    def of_one(cls, stage: StageResult, copy: str) -> "NetResult":
+        """A net of a finished stage."""
+        measured = {} if stage.outcome is None else stage.outcome["scores"]
+        return cls(((stage, copy),), {split: copies[copy] for split, copies in measured.items() if copy in copies})
+
+    @property
+    def together(self) -> bool:
+        """Whether it is two nets."""
+        return len(self.nets) > 1
+
+    @property
+    def title(self) -> str:
+        """For people: "A3 raw", or "the mean of A3 raw and B3 ema"."""
+        names = " and ".join(f"{stage.title} {copy}" for stage, copy in self.nets)
+        return f"the mean of {names}" if self.together else names
+
+    @property
+    def name(self) -> NetName:
+        stage, copy = self.nets[0]
+        return NetName("+".join(each.name for each, _ in self.nets), BOTH, MEAN) if self.together else stage.net(copy)
+
+    @property
+    def shown(self) -> str:
+        """The images whose score counts."""
+        return self.nets[0][0].shown
+
+    def score(self, split: str) -> float | None:
+        """Accuracy of images, mean IoU of pixels; None for what was not measured."""
+        return headline(self.scores[split]) if split in self.scores else None
+
+    def evidence_key(self, split: str) -> EvidenceKey:
+        stage, copy = self.nets[0]
+        return (pair_folder(self.nets), split, BOTH, MEAN) if self.together else (stage.path, split, stage.line, copy)
+
+    def evidence(self, split: str) -> Evidence | None:
+        """What it said of every image; None where that was not kept."""
+        return evidence_files.read(*self.evidence_key(split))
+
+
+def pair_folder(nets: Sequence[Net]) -> Path:
+    """Where a run keeps what two of its nets came to together: a name tells both, so it never means other nets."""
+    name = "+".join(f"{stage.place}-{stage.line}-{copy}" for stage, copy in nets)
+    return nets[0][0].path.parent.parent / run_files.PAIRS / name
+
+
+def read_pair(nets: tuple[Net, ...]) -> NetResult | None:
+    """Two nets together; None if they were not measured yet, or the file is damaged: it can be made again."""
+    path = pair_folder(nets) / run_files.PAIR_SCORES
+    try:
+        found = files.read_json(path)
+        return NetResult(nets, dict(found["scores"]), found["error"])
+    except (RunError, KeyError, TypeError):
+        return None
