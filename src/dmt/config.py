@@ -46,6 +46,10 @@ class Config:
         net = self.net_b if line == "B" and self.net_b is not None else self.net
         return names.with_stride(net, self.output_stride)
 
+    def stores_features(self, line: str) -> bool:
+        """Whether the nets of a line learn from features that their frozen encoder gives once."""
+        return getattr(self.data, "stored_views", 0) > 0 and names.is_frozen(self.net_of(line))
+
 
 def flat(config: Config) -> dict[str, Any]:
     """All keys with their values; those of a method's own group as ``group.key``."""

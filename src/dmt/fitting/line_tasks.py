@@ -16,11 +16,6 @@ from dmt.training.encoding import Encode, FeatureFile
 SETS = ("labeled", "unlabeled", "validation", "test")
 
 
-def stores_features(data: object, net: str) -> bool:
-    """Whether a net learns from features that are computed once."""
-    return isinstance(data, PhotoOptions) and data.stored_views > 0 and names.is_frozen(net)
-
-
 @dataclass(frozen=True)
 class LineTasks:
     """Computes features when they are first asked for."""
@@ -31,7 +26,7 @@ class LineTasks:
         """The task for the nets of a line."""
         config, conditions = self.nets.config, self.nets.conditions
         data, net = config.data, config.net_of(line)
-        if not (stores_features(data, net) and isinstance(data, PhotoOptions) and isinstance(task, Classification)):
+        if not (config.stores_features(line) and isinstance(data, PhotoOptions) and isinstance(task, Classification)):
             return task
         spec = task.net_spec(net)
         key = f"{net} {self.nets.starts.digests[line]} {spec.shape}"

@@ -150,7 +150,9 @@ class Runner:
             title, task = f"{catalogue.get(job.method).title}, seed {job.seed}", self._tasks[job.seed][0]
             pairs = list(together.unmeasured(result))
             for nets in pairs:
-                pair = Nets(nets, task, self._config, self._conditions.execution.device)
+                features = all(self._config.stores_features(stage.line) for stage, _ in nets)
+                seen = {stage.line: self._seen(job.seed, [stage.line]) for stage, _ in nets} if features else {}
+                pair = Nets(nets, task, self._config, self._conditions.execution.device, seen)
                 together.measure(pair, self._progress(f"both nets of {title}", in_budget=False)).write()
             if pairs:
                 self._conditions.watcher.note(f"{title}: {together.told(replace(result))}")

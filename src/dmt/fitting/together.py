@@ -1,8 +1,8 @@
 """Both nets of a pair as one: built, and measured once when their job is finished."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,16 +31,30 @@ SpecOf = Callable[[str], NetSpec]
 
 @dataclass(frozen=True)
 class Nets:
-    """One net of a run or both of a pair, and the task whose images they know."""
+    """One net of a run or both of a pair, and the task whose images they know.
+
+    Attributes:
+        seen: the task as the nets of a line see it, where that is not the same for all.
+    """
 
     nets: tuple[Net, ...]
     task: Task
     config: Config
     device: torch.device
+    seen: Mapping[str, Task] = field(default_factory=dict)
 
     def load(self) -> nn.Module:
         """As one net."""
-        return load(self.nets, lambda line: self.task.net_spec(self.config.net_of(line)), self.device)
+        return load(self.nets, self._spec, self.device)
+
+    def each(self) -> list[tuple[nn.Module, Task]]:
+        """One by one, each with the task as it sees it; a single entry if all see the same."""
+        if not self.seen:
+            return [(self.load(), self.task)]
+        return [(load([net], self._spec, self.device), self.seen[net[0].line]) for net in self.nets]
+
+    def _spec(self, line: str) -> NetSpec:
+        return self.task.net_spec(self.config.net_of(line))
 
 
 def load(nets: Sequence[Net], spec_of: SpecOf, device: torch.device) -> nn.Module:
@@ -97,20 +111,20 @@ def told(job: JobResult) -> str:
 
 def measure(pair: Nets, on_progress: ProgressCallback) -> Measured:
     """Two nets together on the images that each of them was measured on, batch by batch."""
-    task, mean = pair.task, pair.load()
+    members = pair.each()
     known = pair.nets[0][0].outcome
     assert known is not None
-    images = {"validation": task.validation, "test": task.test}
-    splits = [split for split in images if split in known["scores"]]
+    splits = [split for split in ("validation", "test") if split in known["scores"]]
     scores, said = {}, {}
-    before, of = 0, sum(len(images[split]) for split in splits)
+    before, of = 0, sum(len(getattr(pair.task, split)) for split in splits)
     for split in splits:
 
         def tell(done: int, _: int, before: int = before) -> None:
             on_progress(before + done, of)
 
-        scores[split], said[split] = inference.score_with_evidence(mean, task, images[split], pair.device, tell)
-        before += len(images[split])
+        seen = [(net, task, getattr(task, split)) for net, task in members]
+        scores[split], said[split] = inference.score_as_one(seen, pair.device, tell)
+        before += len(getattr(pair.task, split))
     return Measured(pair.nets, scores, said, _standard_error(pair) if "validation" in splits else None)
 
 

