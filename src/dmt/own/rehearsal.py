@@ -90,14 +90,14 @@ def rehearse(
         forward = trial.forward(patience / 4)
         pace, steps = forward / build.forward_share(config.net), dict[Kind, float]()
         for place, (each, stage) in enumerate(kinds.items()):
-            left = (end - timing.now(device)) / (len(kinds) - place)
-            expected = pace * _work(stage, config)
-            small = _smaller(stage, 1.0 if execution.on_cuda else WARM_UP * expected / max(left, 1e-9))
-            if WARM_UP * pace * _work(small, config) > max(left, patience / 10):
+            left = end - timing.now(device)
+            share, expected = left / (len(kinds) - place), pace * _work(stage, config)
+            small = _smaller(stage, 1.0 if execution.on_cuda else WARM_UP * expected / max(share, 1e-9))
+            if 2 * pace * _work(small, config) > max(left, patience / 10):
                 steps[each] = expected
                 continue
             factor = _work(stage, config) / _work(small, config)
-            steps[each] = factor * trial.step(small, left)
+            steps[each] = factor * trial.step(small, max(share, 0.0))
             pace = steps[each] / _work(stage, config)
     return Rates(reading, steps, forward)
 
