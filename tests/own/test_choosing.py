@@ -72,14 +72,20 @@ def test_size_follows_the_shorter_side(
         assert ("to be fast on a CPU" in line(setup, "size=")) == cut
 
 
-def test_many_photos_are_seen_smaller_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_photos_are_looked_at_less_often_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
     monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
     (root / "unlabeled/more").mkdir()
     for number in range(1001):
         (root / f"unlabeled/more/{number}.jpg").touch()
-    assert [choosing.choose(root, device).preset.config.data.size for device in (CPU, CUDA)] == [128, 224]  # type: ignore[union-attr]
+    for device, looks in ((CPU, 6), (CUDA, 8)):
+        data = choosing.choose(root, device).preset.config.data
+        assert isinstance(data, PhotoOptions)
+        assert (data.size, data.stored_views) == (224, looks)
+    monkeypatch.setattr(choosing, "LOOKS", 2100)
+    setup = choosing.choose(root, CPU)
+    assert line(setup, "stored_views=") == "stored_views=2: the encoders look at each photo so often, before training"
 
 
 def test_pixels_get_a_crop_that_fits(tmp_path: Path) -> None:
@@ -186,7 +192,8 @@ def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypat
         )
         assert (choosing.INSTALL in line(setup, "net=")) != wheel
         if wheel:
-            assert (chosen.recipe.shape, chosen.recipe.share, chosen.recipe.mixup) == ("pair", 0.8, None)
+            assert (chosen.recipe.shape, chosen.recipe.share, chosen.recipe.mixup) == ("pair", None, None)
+            assert chosen.net_b == "frozen:tf_efficientnet_lite2"  # nets that see differently need no shares
             assert chosen.data.augment == "crop-flip"  # type: ignore[union-attr]
 
 
@@ -209,16 +216,17 @@ def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch
     assert frozen.preset.start == "random"  # of a line that is given none
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
     known = choosing.choose(root, CPU).preset
-    assert known.config.recipe == frozen.preset.config.recipe
     assert known.config.data == frozen.preset.config.data
+    alike = choosing.choose(root, CPU, Asked(known.config.net)).preset
+    assert alike.config.recipe == frozen.preset.config.recipe
+    assert (alike.config.net_b, alike.config.recipe.share) == (None, 0.8)
     for asked, expected in (
         (Asked("resnet8-16"), plain),
         (Asked(start="random"), plain),
         (Asked(net_b="resnet8-32"), plain),  # whoever wants two different nets says both
         (Asked(start="resnet8.pth"), plain),
-        (Asked(known.config.net), known),
         (Asked(start="wheel"), known),
-        (Asked.of({"net_b": "none"}, {}), known),
+        (Asked.of({"net_b": "none"}, {}), alike),
         (Asked.of({"epochs": 3}, {"B": "x.pth"}), known),
     ):
         assert choosing.choose(root, CPU, asked).preset == expected, asked
@@ -230,7 +238,7 @@ def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch
         (Asked("timm:resnet18"), "random", (32, 128), (0.05, 0.1), None),
         (Asked("timm:resnet18", start="timm"), "random", (160, 224), (0.01, 0.01), 0.8),
         (Asked("timm:tf_efficientnet_lite0"), "wheel", (160, 224), (0.01, 0.01), 0.8),
-        (Asked("frozen:tf_efficientnet_lite0"), "wheel", (160, 224), (0.01, 0.01), 0.8),
+        (Asked("frozen:tf_efficientnet_lite0"), "wheel", (224, 224), (0.003, 0.003), 0.8),
         (Asked("wrn-16-2"), "random", (32, 128), (0.05, 0.1), None),
     ],
 )
@@ -250,10 +258,10 @@ def test_a_start_decides_on_size_and_rate(
 @pytest.mark.parametrize(
     ("asked", "size"),
     [
-        (Asked("frozen:vit_small_patch14_dinov2", start="timm"), (154, 224)),
-        (Asked("frozen:vit_base_patch32_224", start="timm"), (160, 224)),
-        (Asked("frozen:vit_base_patch16_siglip_224", start="timm"), (160, 224)),
-        (Asked("frozen:vit_small_patch14_dinov2", net_b="frozen:convnext_tiny", start="timm"), (112, 224)),
+        (Asked("frozen:vit_small_patch14_dinov2", start="timm"), (224, 224)),
+        (Asked("frozen:vit_base_patch32_224", start="timm"), (224, 224)),
+        (Asked("timm:vit_base_patch16_siglip_224", start="timm"), (160, 224)),
+        (Asked("timm:vit_small_patch14_dinov2", net_b="timm:convnext_tiny", start="timm"), (112, 224)),
         (Asked("timm:vit_small_patch14_dinov2"), (42, 126)),
     ],
 )

@@ -1,5 +1,6 @@
 """A user's photos that are learned by the last layer of a published net, from the folder to predictions."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.fitting.test_photos_run import Notes
 
 from dmt.cli import app
 from dmt.fitting import run
-from dmt.models import starts, torchvision_pair
+from dmt.models import names, starts, torchvision_pair
 from dmt.own import choosing
 from dmt.runs.progress import Silent
 
@@ -20,16 +21,19 @@ BRIEF = {"epochs": 1, "epochs_round": 1, "fractions": "1", "batch_pseudo": 12, "
 
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package of published parameters, with random ones in it."""
+    """The packages of published parameters, with random ones in them; returns their folder."""
     torchvision_pair.ensure()
     import timm
 
     torch.manual_seed(0)
-    file = tmp_path / "efficientnet-lite0.pth"
-    torch.save(timm.create_model("tf_efficientnet_lite0").state_dict(), file)
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for name in (choosing.KNOWN, choosing.KNOWN_B):
+        torch.save(timm.create_model(name).state_dict(), folder / f"{name}.pth")
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    monkeypatch.setattr(starts, "_wheel_file", lambda net: file)
-    return file
+    monkeypatch.setattr(choosing, "LOOKS", 0)  # one look at each photo
+    monkeypatch.setattr(starts, "_wheel_file", lambda net: folder / f"{names.encoder(net)}.pth")
+    return folder
 
 
 @pytest.fixture
@@ -45,14 +49,19 @@ def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, m
     out, notes = tmp_path / "run", Notes()
     report = run.fit(photos, out=out, settings=BRIEF, watcher=notes, device="cpu")
     assert "net=frozen:tf_efficientnet_lite0, start wheel: it is pretrained on photos" in notes
-    assert "A0: 245 tensors of the encoder from efficientnet-lite0.pth" in notes
+    assert "net_b=frozen:tf_efficientnet_lite2: two nets that see differently" in notes
+    assert "A0: 245 tensors of the encoder from tf_efficientnet_lite0.pth" in notes
+    assert "B0: 320 tensors of the encoder from tf_efficientnet_lite2.pth" in notes
+    assert len(list(out.glob(".cache/features-*.bin"))) == 2 * 4  # of four sets of photos
+    for job in report.jobs:
+        assert job.both is not None  # by the features of both encoders
     assert [job.method for job in report.jobs] == ["baseline", "dmt"]
 
     written = {path: path.stat().st_mtime_ns for path in out.glob("stages/**/*.safetensors")}
     run.fit(photos, out=out, settings=BRIEF, watcher=Silent(), device="cpu")
     assert {path: path.stat().st_mtime_ns for path in out.glob("stages/**/*.safetensors")} == written
 
-    wheel.unlink()  # whoever uses a finished net needs it no more
+    shutil.rmtree(wheel)  # whoever uses a finished net needs them no more
     words = ["dmt", "predict", out, photos / "unlabeled", "--out", tmp_path / "pred.csv"]
     monkeypatch.setattr(sys, "argv", [str(word) for word in words])
     with pytest.raises(SystemExit) as ended:
@@ -62,7 +71,7 @@ def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, m
 
 
 def test_a_run_of_another_net_needs_no_wheel(wheel: Path, photos: Path, tmp_path: Path) -> None:
-    wheel.unlink()
+    shutil.rmtree(wheel)
     notes = Notes()
     settings = BRIEF | {"net": "resnet8-4"}
     run.fit(photos, out=tmp_path / "run", method="baseline", settings=settings, watcher=notes, device="cpu")

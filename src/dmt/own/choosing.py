@@ -65,11 +65,13 @@ class Asked:
     net: str | None = None
     net_b: str | None = None
     start: str | None = None
+    single: bool = False  # net_b=none: one kind of net for both lines
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], starts: Mapping[str, str]) -> "Asked":
         net_b = settings.get("net_b")
-        return cls(settings.get("net"), None if str(net_b).lower() == "none" else net_b, starts.get("A"))
+        single = "net_b" in settings and str(net_b).lower() == "none"
+        return cls(settings.get("net"), None if single else net_b, starts.get("A"), single)
 
     @property
     def published(self) -> bool:
@@ -170,7 +172,8 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
     large = device.type == "cuda"
     counts = [sum(photo.label == label for photo in contents.labeled) for label in range(len(contents.classes))]
     net = _image_net(asked, large, side, min(counts))
-    net_b = asked.net_b if asked.net is not None or not net.frozen else f"frozen:{KNOWN_B}"
+    ours = asked.net is None and net.frozen and not asked.single
+    net_b = f"frozen:{KNOWN_B}" if ours else asked.net_b
     size = _rounded(side, _most(net, large, len(contents.unlabeled)), _sides(net.name, net_b))
     validation, held_out_line = _held_out(min(counts), bool(contents.validation))
     options = PhotoOptions(
@@ -199,7 +202,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
-    config = Config(options, recipe, net=net.name, net_b=net_b if recipe.shape == "pair" else None)
+    config = Config(options, recipe, net=net.name, net_b=net_b if ours else None)
     preset = replace(presets.get("photos"), config=config, start=_default(net.start))
     return FolderSetup(preset, contents, tuple(line for line in lines if line))
 
