@@ -181,8 +181,11 @@ def score(
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
         _note(f"warning: the scores may mean nothing: {warning}")
+    scoring.require_line(line)
     for job in finished.jobs(method, seed):
-        if job.finished:
+        if line is not None and not job.has_line(line):
+            _note(f"{job.method} with seed {job.seed} has no line {line} of nets; left out")
+        elif job.finished:
             out.print(scoring.table(finished, job, on, line), markup=False)
         else:
             _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
