@@ -213,7 +213,7 @@ def predict_(
     dmt predict runs/a img1.png folder/ --out pred.csv
     dmt predict runs/s photos/ --out pred/
     dmt predict runs/s photos/ --line A --out pred/       one net of a pair: half the time
-    Two nets answer by the mean of their probabilities, unless validation prefers one of them by far.
+    Two nets answer by the mean of their probabilities, unless one alone does clearly better on validation.
     The CSV has the columns file, class, probability, and margin: the lead over the second class.
     The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
     An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.
