@@ -181,8 +181,11 @@ def score(
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
         _note(f"warning: the scores may mean nothing: {warning}")
+    scoring.require_line(line)
     for job in finished.jobs(method, seed):
-        if job.finished:
+        if line is not None and not job.has_line(line):
+            _note(f"{job.method} with seed {job.seed} has no line {line} of nets; left out")
+        elif job.finished:
             out.print(scoring.table(finished, job, on, line), markup=False)
         else:
             _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
@@ -210,7 +213,7 @@ def predict_(
     dmt predict runs/a img1.png folder/ --out pred.csv
     dmt predict runs/s photos/ --out pred/
     dmt predict runs/s photos/ --line A --out pred/       one net of a pair: half the time
-    Two nets answer by the mean of their probabilities, unless validation prefers one of them by far.
+    Two nets answer by the mean of their probabilities, unless one alone does clearly better on validation.
     The CSV has the columns file, class, probability, and margin: the lead over the second class.
     The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
     An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.

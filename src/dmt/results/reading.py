@@ -126,14 +126,17 @@ class JobResult:
         alone = NetResult.of_one(*self.preferred())
         return alone if self.both is None or self.objection is not None else self.both
 
+    def has_line(self, line: str) -> bool:
+        """Whether there is such a line of nets; "both" if there are two."""
+        return line in self.lines or (line == BOTH and len(self.lines) > 1)
+
     def asked(self, line: str) -> NetResult:
         """One net of a finished job by its line, or "both", measured or not."""
-        pair = self.pair()
-        if line == BOTH and pair:
-            return self.both or NetResult(pair, {})
-        if line not in self.lines:
-            there = "A and B" if pair else " and ".join(self.lines)
+        if not self.has_line(line):
+            there = " and ".join(self.lines)
             raise ConfigError(f"{self.method} with seed {self.seed} has no --line {line}, only {there}")
+        if line == BOTH:
+            return self.both or NetResult(self.pair(), {})
         return NetResult.of_one(*self.preferred(line))
 
     @property

@@ -112,6 +112,10 @@ class Report:
             gained = [_gain(complete, bases), *([_single_gain(complete, bases)] if pairs else [])]
             name = self._name(jobs[0])
             table.add_row(name, catalogue.get(method).title, seeds, *scores, *gained, _published(jobs[0]))
+        return f"{tables.text(table)}{self._explained(pairs)}\n{self._legend()}"
+
+    def _explained(self, pairs: bool) -> str:
+        """What the columns of the summary are."""
         note = (
             f"shipped: of the {self._kept()} nets, the one that does best on validation; gain: over Baseline with "
             f"the same seeds,\nof one seed with its range in 90 % of draws of the images."
@@ -126,7 +130,7 @@ class Report:
             note += (
                 "\nWithout test images the scores are those of the validation images, which also chose the shipped net."
             )
-        return f"{tables.text(table)}{note}\n{self._legend()}"
+        return note
 
     def _kept(self) -> str:
         ways = {"last": "last", "best": "best round's"}

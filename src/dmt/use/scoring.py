@@ -70,7 +70,7 @@ class Finished:
         """Scores of the kept nets by name, and of both nets of a pair together, computed now; of one line if given."""
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
-        _require_line(line)
+        require_line(line)
         task, _ = self._data.split(job.seed)
         on = self.available(job, on)
         images = task.test if on == "test" else task.validation
@@ -141,12 +141,12 @@ def preferred(path: Path, method: str | None, seed: int | None, line: str | None
     Args:
         line: jobs that have it come first.
     """
-    _require_line(line)
+    require_line(line)
 
     def liked(job: JobResult) -> tuple[bool, float, bool]:
         score = job.shipped().score("validation")
-        there = line is None or line in job.lines or (line == BOTH and len(job.lines) > 1)
-        return there, float("-inf") if score is None else score, not catalogue.get(job.method).baseline
+        known = float("-inf") if score is None else score
+        return line is None or job.has_line(line), known, not catalogue.get(job.method).baseline
 
     jobs = [job for job in choose(reading.read(Folder(path)), method, seed) if job.finished]
     if not jobs:
@@ -199,7 +199,8 @@ def _why_alone(job: JobResult) -> str | None:
     return job.objection
 
 
-def _require_line(line: str | None) -> None:
+def require_line(line: str | None) -> None:
+    """Refuse what is no line of nets."""
     if line is not None and line not in LINES:
         raise ConfigError(f"--line takes A, B or both, not '{line}'")
 
