@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks import get_cifar10
 from PIL import Image
 from tests.data.images import cifar_layout
 
+from benchmarks import get_cifar10
 from dmt.data import download
 from dmt.data.images import cifar
 from dmt.errors import DataError
