@@ -11,8 +11,8 @@ import argparse
 import json
 
 import torch
-from benchmarks.cifar_throughput import CONFIG, SPEC, random_task
 
+from benchmarks.cifar_throughput import CONFIG, SPEC, random_task
 from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.data.images.augment import POLICIES

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.cifar_throughput import CONFIG, DATA, SPEC, random_task, timed
 
+from benchmarks.cifar_throughput import CONFIG, DATA, SPEC, random_task, timed
 from dmt import files, run_files
 from dmt.core.execution import Execution
 from dmt.data.sets import PseudoLabels

@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
-from benchmarks import made_photos
 
+from benchmarks import made_photos
 from dmt.methods import catalogue
 from dmt.own import choosing
 from dmt.results.report import JobResult, Report

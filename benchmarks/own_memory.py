@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks import process_memory
-from benchmarks.made_photos import NAMES, Painter
 from PIL import Image
 
+from benchmarks import process_memory
+from benchmarks.made_photos import NAMES, Painter
 from dmt.version import VERSION
 
 SIDE = 48

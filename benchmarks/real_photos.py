@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from benchmarks import own_images
 from PIL import Image
 
+from benchmarks import own_images
 from dmt.data.pixels import flat
 
 

@@ -19,10 +19,10 @@ from typing import Any, cast
 
 import torch
 import torch._dynamo
-from benchmarks.seg_throughput import CLASSES, timed
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.seg_throughput import CLASSES, timed
 from dmt.core.execution import Execution
 from dmt.models import build
 from dmt.models.build import NetSpec

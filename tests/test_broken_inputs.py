@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.folders import photo_layout
-from tests.data.pixels import segment_layout
 
 from dmt.cli import app
+from tests.data.folders import photo_layout
+from tests.data.pixels import segment_layout
 
 TINY = "epochs=1 epochs_round=1 fractions=1 batch=8 batch_pseudo=6 batch_labeled=2"
 LABELED, UNLABELED, MASK = "labeled/disk/0000.jpg", "unlabeled/9000.jpg", "labeled/masks/0001.png"

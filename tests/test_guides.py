@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.data.folders import photo_layout
 
 from dmt.cli import app
 from dmt.models import build
+from tests.data.folders import photo_layout
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 

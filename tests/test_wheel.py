@@ -12,6 +12,7 @@ from shutil import copy, copytree, ignore_patterns
 
 import pytest
 import torch
+
 from tests.data.folders import photo_layout
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
@@ -30,6 +29,7 @@ from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stopped
 from dmt.types import IGNORE
 from dmt.use.scoring import Finished
+from tests.conftest import TINY, TINY_PIXELS
 
 CPU = torch.device("cpu")
 NAMES = ('a "quoted", name', "<b>bold & co", "third\tclass")

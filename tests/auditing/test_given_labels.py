@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.conftest import TINY, TINY_PIXELS
 
 from dmt import config as configuration
 from dmt import presets
@@ -22,6 +21,7 @@ from dmt.runs.stopping import Stop, Stopped
 from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.tasks.classification import Classification
+from tests.conftest import TINY, TINY_PIXELS
 
 CPU = torch.device("cpu")
 

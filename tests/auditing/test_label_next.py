@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.conftest import TINY_PIXELS
 from torch import Tensor, nn
 
 from dmt import config as configuration
@@ -21,6 +20,7 @@ from dmt.models import build
 from dmt.tasks import opening
 from dmt.tasks.base import Task, View
 from dmt.tasks.classification import Classification
+from tests.conftest import TINY_PIXELS
 
 CPU = torch.device("cpu")
 

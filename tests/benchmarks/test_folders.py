@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks.folders import Case, Outcome
-from tests.data.folders import photo_layout
 
 from benchmarks import folder_draws, folder_rivals, folders
+from benchmarks.folders import Case, Outcome
 from dmt.data.folders import photos
+from tests.data.folders import photo_layout
 
 ARGUMENTS = ["--folders", "archives", "--out", "results"]
 

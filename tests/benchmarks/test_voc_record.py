@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import TINY
 
 import dmt
 from benchmarks import voc_record
 from dmt.results import guard, reading
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
+from tests.conftest import TINY
 
 STOPPED = Path(__file__).parent.parent / "fixtures" / "digits-run"
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.browser.conftest import HOSTILE, Seen
 
 from dmt.pages import charts, html
 from dmt.pages.axes import Axes
 from dmt.pages.charts import Heat, Level, Series
 from dmt.pages.document import document, section
+from tests.browser.conftest import HOSTILE, Seen
 
 Opener = Callable[..., Seen]
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.browser.conftest import HOSTILE, Seen
 
 from dmt.auditing import gallery
 from dmt.auditing.gallery import Names, PictureList
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.mask_pictures import MaskPictures
 from dmt.auditing.suspects import Suspect
+from tests.browser.conftest import HOSTILE, Seen
 
 Opener = Callable[..., Seen]
 COUNT = 8

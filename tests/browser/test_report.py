@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.browser.conftest import HOSTILE, Seen
 
 from dmt.auditing import auditor
 from dmt.auditing.auditor import AuditOptions
 from dmt.fitting import run
 from dmt.reporting import report_file
 from dmt.runs.progress import Silent
+from tests.browser.conftest import HOSTILE, Seen
 
 Opener = Callable[..., Seen]
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from tests.conftest import TINY
 
 from dmt.cli import app
+from tests.conftest import TINY
 
 SETTINGS = [word for key, value in TINY.items() for word in ("--set", f"{key}={value}")]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.data.images.cifar_layout import python2_array
 
 from dmt.data import safe_pickle
 from dmt.errors import DataError
+from tests.data.images.cifar_layout import python2_array
 
 
 def load(raw: bytes) -> Any:

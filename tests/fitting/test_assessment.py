@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.pseudo.test_labeler import Brightness
 
 from dmt.core import weighting
 from dmt.data.images.datasets import DATASETS
@@ -14,6 +13,7 @@ from dmt.fitting import assessment
 from dmt.objectives.stored import Stored
 from dmt.tasks import classification
 from dmt.types import Target
+from tests.pseudo.test_labeler import Brightness
 
 CPU = torch.device("cpu")
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.conftest import TINY
 
 import dmt
 from dmt.errors import ConfigError, RunError
@@ -13,6 +12,7 @@ from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from dmt.use import exporting, packing, scoring
+from tests.conftest import TINY
 
 RUIN = TINY | {"rate_round": 5.0, "fractions": "1,1"}
 """Rounds that unlearn what the first net knew."""

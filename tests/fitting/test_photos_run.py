@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.data.folders import photo_layout
 
 from dmt.cli import app
 from dmt.config import Config
@@ -27,6 +26,7 @@ from dmt.results.report import Report
 from dmt.runs import starting
 from dmt.runs.progress import Silent
 from dmt.use import exporting, scoring
+from tests.data.folders import photo_layout
 
 CPU = torch.device("cpu")
 BRIEF: dict[str, Any] = {"epochs": 1, "epochs_round": 1, "fractions": "1", "batch_pseudo": 12, "batch_labeled": 4}

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.data.images import cifar_layout
 from torch import Tensor
 
 import dmt
@@ -31,6 +30,7 @@ from dmt.runs.progress import Silent, Watcher
 from dmt.tasks import classification, opening
 from dmt.training import inference
 from dmt.use import scoring
+from tests.data.images import cifar_layout
 
 RECIPE = presets.get("digits").config.recipe
 ROUNDS = [

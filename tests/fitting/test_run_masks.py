@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.data.pixels import segment_layout
-from tests.fitting.test_run import nets, saved
-from tests.fitting.test_run_pixels import fit, opened, pseudo
 
 import dmt
 from dmt import files
@@ -23,6 +20,9 @@ from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from dmt.types import NetName, ProgressCallback
 from dmt.use import scoring
+from tests.data.pixels import segment_layout
+from tests.fitting.test_run import nets, saved
+from tests.fitting.test_run_pixels import fit, opened, pseudo
 
 CPU = torch.device("cpu")
 

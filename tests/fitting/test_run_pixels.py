@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.conftest import TINY_PIXELS
-from tests.fitting.test_run import Adding, StopAt, journal, nets, saved
 from torch import Tensor
 
 import dmt
@@ -37,6 +35,8 @@ from dmt.training import inference
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.trainer import Trainer
 from dmt.use import scoring
+from tests.conftest import TINY_PIXELS
+from tests.fitting.test_run import Adding, StopAt, journal, nets, saved
 
 CPU = torch.device("cpu")
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
@@ -20,6 +19,7 @@ from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent, Watcher
 from dmt.use import exporting, packing, scoring
+from tests.conftest import TINY, TINY_PIXELS
 
 FALL = TINY | {"fractions": "0.5,1,1,1", "epochs_round": 1, "rate_round": "0.1,5,0.1,0.1", "batch_pseudo": 256}
 """The second round unlearns what the first knew."""

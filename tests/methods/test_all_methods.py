@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.conftest import TINY, TINY_PIXELS
-from tests.fitting.test_run import journal, nets
-from tests.objectives import by_hand
 from torch import Tensor, nn
 
 import dmt
@@ -37,6 +34,9 @@ from dmt.runs import stopping
 from dmt.runs.progress import Silent
 from dmt.training.trainer import SlowTeacher, Student
 from dmt.types import IGNORE, Batch, BatchShape, Sizes, Target
+from tests.conftest import TINY, TINY_PIXELS
+from tests.fitting.test_run import journal, nets
+from tests.objectives import by_hand
 
 CPU = torch.device("cpu")
 PLAIN = Execution(CPU)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.conftest import TINY_PIXELS
 from torch import Tensor, nn
 
 import dmt
@@ -19,6 +18,7 @@ from dmt.models.build import NetSpec, Normalized
 from dmt.models.fpn import FPN, STRIDES
 from dmt.runs.progress import Silent
 from dmt.types import Normalization
+from tests.conftest import TINY_PIXELS
 
 COLOR = Normalization((0.5, 0.4, 0.3), (0.2, 0.2, 0.2))
 

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.conftest import TINY
 from torch import nn
 
 import dmt
@@ -12,6 +11,7 @@ from dmt.errors import ConfigError
 from dmt.models.build import NetSpec, build
 from dmt.runs.progress import Silent
 from dmt.types import Normalization
+from tests.conftest import TINY
 
 SPEC = NetSpec("frozen:resnet18", 10, (1, 8, 8), Normalization((0.5,), (0.5,)))
 

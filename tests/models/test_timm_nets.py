@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.data.folders import photo_layout
 from torch import Tensor
 
 from dmt import files
@@ -16,6 +15,7 @@ from dmt.models.build import NetSpec, Normalized
 from dmt.runs.progress import Silent
 from dmt.types import IMAGENET
 from dmt.use import exporting, onnx_files
+from tests.data.folders import photo_layout
 
 KINDS = {
     "vit_tiny_patch16_224": (32, 192),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+
 from tests.objectives import by_hand
 from tests.objectives.by_hand import Case
 

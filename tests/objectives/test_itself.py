@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.objectives import by_hand
 from torch import Tensor, nn
 
 from dmt.core.execution import Execution
@@ -12,6 +11,7 @@ from dmt.objectives.base import Cast, Loss, Progress
 from dmt.objectives.itself import Online
 from dmt.training.trainer import Student
 from dmt.types import IGNORE, Batch, BatchShape
+from tests.objectives import by_hand
 
 PLAIN = Execution(torch.device("cpu"))
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.objectives import by_hand
 from torch import Tensor, nn
 
 from dmt.core.execution import Execution
@@ -14,6 +13,7 @@ from dmt.objectives.base import Cast
 from dmt.objectives.peers import CrossPseudo
 from dmt.training.trainer import Student
 from dmt.types import Batch
+from tests.objectives import by_hand
 
 PLAIN = Execution(torch.device("cpu"))
 

@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from tests.objectives import by_hand
 from torch import Tensor, nn
 
 from dmt.core.ema import SlowCopy
@@ -16,6 +15,7 @@ from dmt.objectives.itself import Pasted
 from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
 from dmt.training.trainer import SlowTeacher, Student
 from dmt.types import Batch, BatchShape
+from tests.objectives import by_hand
 
 CPU = torch.device("cpu")
 PLAIN = Execution(CPU)

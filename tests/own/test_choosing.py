@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from tests.data.folders import photo_layout
 
 from dmt import config as configuration
 from dmt import presets
@@ -15,6 +14,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.own import choosing
 from dmt.own.choosing import Asked, FolderSetup
+from tests.data.folders import photo_layout
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")  # nothing is put there: no GPU is needed
 

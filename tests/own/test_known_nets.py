@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from tests.data.folders import photo_layout
-from tests.fitting.test_photos_run import Notes
 
 from dmt.cli import app
 from dmt.fitting import run
 from dmt.models import names, starts, torchvision_pair
 from dmt.own import choosing
 from dmt.runs.progress import Silent
+from tests.data.folders import photo_layout
+from tests.fitting.test_photos_run import Notes
 
 BRIEF = {"epochs": 1, "epochs_round": 1, "fractions": "1", "batch_pseudo": 12, "batch_labeled": 4}
 

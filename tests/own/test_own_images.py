@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.made_photos import NAMES, Made
 from PIL import Image
 
 from benchmarks import made_photos
+from benchmarks.made_photos import NAMES, Made
 from dmt.cli import app
 from dmt.results.report import Report
 

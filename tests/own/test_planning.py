@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.data.folders import photo_layout
 
 from dmt.config import Config, flat, override
 from dmt.data.folders.contents import FolderContents
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, rehearsal
 from dmt.own.rehearsal import Kind, Rates
+from tests.data.folders import photo_layout
 
 CPU = torch.device("cpu")
 USUAL = ["dmt", "baseline"]

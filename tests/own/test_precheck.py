@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.data.folders import photo_layout
 
 from dmt import files
 from dmt.cli import app
@@ -18,6 +17,7 @@ from dmt.own import precheck
 from dmt.reporting import report_file
 from dmt.results.report import Report
 from dmt.runs.progress import Silent
+from tests.data.folders import photo_layout
 
 BRIEF: dict[str, Any] = {"epochs": 1, "epochs_round": 1, "fractions": "1", "net": "resnet8-4", "size": 16}
 WORDS = [word for key, value in BRIEF.items() for word in ("--set", f"{key}={value}")]

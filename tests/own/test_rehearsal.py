@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.data.folders import photo_layout
-from tests.own.test_planning import CPU, USUAL, kinds
 
 from dmt.config import Config, override
 from dmt.core.execution import Execution
@@ -21,6 +19,8 @@ from dmt.runs import timing
 from dmt.tasks import opening
 from dmt.training import inference
 from dmt.training.trainer import Trainer
+from tests.data.folders import photo_layout
+from tests.own.test_planning import CPU, USUAL, kinds
 
 
 @pytest.fixture

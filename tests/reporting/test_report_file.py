@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
@@ -35,6 +34,7 @@ from dmt.results.reading import JobResult
 from dmt.results.report import Report
 from dmt.results.stage_results import StageResult
 from dmt.runs.progress import Silent
+from tests.conftest import TINY, TINY_PIXELS
 
 CHARTS = (
     "score per round",

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import TINY
 from typer.testing import CliRunner
 
 import dmt
@@ -25,6 +24,7 @@ from dmt.runs.folder import Folder, Job
 from dmt.runs.progress import Silent
 from dmt.training import evidence_files
 from dmt.training.journal import Journal
+from tests.conftest import TINY
 
 STILL = {"rate": 1e-9, "rate_round": 1e-9, "weight_decay": 0.0, "fractions": "1", "epochs": 2, "ema": "none"}
 """Nets stay where they start: what is wrong with the start is all that is wrong."""

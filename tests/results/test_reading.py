@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.conftest import TINY
 
 import dmt
 from dmt.errors import RunError
@@ -19,6 +18,7 @@ from dmt.training import evidence_files
 from dmt.training.checkpoint import finished_net
 from dmt.types import NetName
 from dmt.use import exporting, packing, scoring
+from tests.conftest import TINY
 
 CPU = torch.device("cpu")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import TINY
 
 import dmt
 from dmt.errors import RunError
 from dmt.results import reading
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
+from tests.conftest import TINY
 
 SETTINGS = TINY | {"epochs": 1}
 

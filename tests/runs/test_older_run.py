@@ -5,13 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.fixtures import make_run
 
 import dmt
 from dmt.errors import DmtError
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
+from tests.fixtures import make_run
 
 pytestmark = pytest.mark.skipif(not make_run.PLACE.is_dir(), reason="made for a release by tests/fixtures/make_run.py")
 

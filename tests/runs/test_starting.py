@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.conftest import TINY_PIXELS
-from tests.fitting.test_run import StopAt, nets, saved
 
 import dmt
 from dmt import config as configuration
@@ -20,6 +18,8 @@ from dmt.runs import starting, stopping
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from dmt.tasks import opening
+from tests.conftest import TINY_PIXELS
+from tests.fitting.test_run import StopAt, nets, saved
 
 HEAD = "body.head.weight"
 

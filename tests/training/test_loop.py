@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.training.test_trainer import PLAIN, Fixed, batch, flat, net
 
 from dmt import files
 from dmt.core.schedule import Descent, Schedule
@@ -15,6 +14,7 @@ from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 from dmt.training.trainer import Trainer, Training
 from dmt.types import Batch
+from tests.training.test_trainer import PLAIN, Fixed, batch, flat, net
 
 STEPS = 35
 TIMING = {"seconds", "images_per_s", "waiting", "peak_memory_mb"}

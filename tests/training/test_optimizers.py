@@ -8,7 +8,6 @@ from typing import Any, ClassVar, get_args
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.training.test_trainer import PLAIN, batch, flat
 from torch import Tensor, nn
 
 from dmt.core.schedule import Decay, Descent, Optimizer, Schedule
@@ -20,6 +19,7 @@ from dmt.training.journal import Journal
 from dmt.training.optimizers import Optimizers
 from dmt.training.trainer import Trainer, Training
 from dmt.types import TRAIN, Batch, BatchShape, Sizes
+from tests.training.test_trainer import PLAIN, batch, flat
 
 OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 RATES = (0.05, 0.05, 0.04, 0.03, 0.01)

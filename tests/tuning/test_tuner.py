@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import TINY
-from tests.data.folders import photo_layout
 from typer.testing import CliRunner
 
 import dmt
@@ -25,6 +23,8 @@ from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stopped
 from dmt.tuning import search_space
 from dmt.tuning.outcome import Tuning
+from tests.conftest import TINY
+from tests.data.folders import photo_layout
 
 BRIEF = TINY | {"epochs": 4, "epochs_round": 1, "fractions": "1"}
 

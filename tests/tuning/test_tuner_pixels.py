@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
+from dmt.data.pixels.segment_sets import SegmentSet
 from tests.conftest import TINY_PIXELS
 from tests.tuning.test_tuner import tune
-
-from dmt.data.pixels.segment_sets import SegmentSet
 
 
 def test_pixels_are_judged_by_mean_iou(few_scenes: SegmentSet, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 import torch
 import typer
 from PIL import Image
-from tests.conftest import TINY, TINY_PIXELS
 from typer.testing import CliRunner
 
 import dmt
@@ -29,6 +28,7 @@ from dmt.types import Normalization
 from dmt.use import exporting, onnx_files, scoring
 from dmt.use.exporting import Exported, ExportOptions
 from dmt.use.scoring import Shipped
+from tests.conftest import TINY, TINY_PIXELS
 
 CPU = torch.device("cpu")
 

@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fitting.test_run import StopAt, fit, journal, nets
 
 import dmt
 from dmt.errors import ConfigError, RunError
 from dmt.runs import stopping
 from dmt.runs.progress import Silent
 from dmt.use import packing
+from tests.fitting.test_run import StopAt, fit, journal, nets
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import onnxruntime
 import pytest
 import torch
 from PIL import Image
-from tests.conftest import TINY, TINY_PIXELS
 
 import dmt
 from dmt import run_files
@@ -33,6 +32,7 @@ from dmt.training.checkpoint import finished_net
 from dmt.types import Normalization
 from dmt.use import exporting, packing, scoring
 from dmt.use.exporting import ExportOptions
+from tests.conftest import TINY, TINY_PIXELS
 
 CPU = torch.device("cpu")
 PAIR = TINY | {"shape": "pair", "fractions": "1", "epochs": 3, "epochs_round": 1}

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.conftest import TINY_PIXELS
-from tests.data.pixels import segment_layout
 
 from dmt.cli import app
 from dmt.data.folders import photo_files
@@ -23,6 +21,8 @@ from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.use import predict, predict_masks, scoring
 from dmt.use.scoring import Shipped
+from tests.conftest import TINY_PIXELS
+from tests.data.pixels import segment_layout
 
 SETTINGS = [word for key, value in TINY_PIXELS.items() for word in ("--set", f"{key}={value}")]
 CPU = torch.device("cpu")

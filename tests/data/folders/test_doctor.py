@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.folders import photo_layout
 
 from dmt.data.folders import doctor, photos, survey
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.doctor import Diagnosis
 from dmt.data.folders.survey import Look, Survey
+from tests.data.folders import photo_layout
 
 
 def examined(root: Path) -> Diagnosis:

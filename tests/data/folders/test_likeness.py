@@ -4,9 +4,9 @@ from io import BytesIO
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.folders import photo_layout
 
 from dmt.data.folders import likeness
+from tests.data.folders import photo_layout
 
 
 def distance(first: Image.Image, second: Image.Image) -> int:

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.folders import photo_layout
 
 from dmt.data.folders import photo_files
 from dmt.data.folders.photo_files import Leftovers
 from dmt.errors import DataError
+from tests.data.folders import photo_layout
 
 BINARY = {(0, 0, 0): 0, (255, 255, 255): 1}
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageOps
-from tests.data.folders import photo_layout
 from torch import Tensor
 
 from dmt.data import buffers
@@ -19,6 +18,7 @@ from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_sets import FolderSets
 from dmt.data.ragged import Ragged
 from dmt.errors import DataError
+from tests.data.folders import photo_layout
 
 
 def quiet(done: int, of: int) -> None: ...

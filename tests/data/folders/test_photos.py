@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.folders import photo_layout
-from tests.data.pixels import segment_layout
 
 from dmt.data.folders import photo_files, photos
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.pixels import cityscapes
 from dmt.errors import DataError
+from tests.data.folders import photo_layout
+from tests.data.pixels import segment_layout
 
 SHAPES = photo_layout.SHAPES
 REST = ("square", "tri")

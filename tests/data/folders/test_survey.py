@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.folders import photo_layout
 
 from dmt.data.folders import photos, survey
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.survey import Survey
+from tests.data.folders import photo_layout
 
 
 def seen(root: Path) -> Survey:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.data.images import cifar_layout
 
 from benchmarks import get_cifar10
 from dmt.data import download
 from dmt.data.images import cifar
 from dmt.errors import DataError
+from tests.data.images import cifar_layout
 
 Sets = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 

@@ -3,12 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.data.pixels import segment_layout
 from torch.nn import functional as F
 
 from dmt.data.pixels import cityscapes, masks
 from dmt.data.ragged import Ragged
 from dmt.errors import DataError
+from tests.data.pixels import segment_layout
 
 
 def test_the_standard_layout_is_read_at_half_size(tmp_path: Path) -> None:

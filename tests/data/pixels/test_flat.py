@@ -2,11 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.data.pixels import segment_layout
 
 from dmt.data.pixels import flat, masks
 from dmt.data.ragged import Ragged
 from dmt.errors import DataError
+from tests.data.pixels import segment_layout
 
 
 def failure(folder: Path) -> str:

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.data.pixels import segment_layout
 
 from dmt.data.pixels import masks, published, voc
 from dmt.data.pixels.masks import MaskedImages
 from dmt.data.ragged import Ragged
 from dmt.errors import DataError
+from tests.data.pixels import segment_layout
 
 LISTS = Path("VOCdevkit/VOC2012/ImageSets/Segmentation")
 
