@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from dmt.data.sets import LabeledSet, UnlabeledSet
+from dmt.data.sets import UnlabeledSet
 from dmt.models import build
 from dmt.models.build import NetSpec
 from dmt.training import encoding
-from dmt.training.encoding import FeatureFile
+from dmt.training.encoding import Encode, Encoder, FeatureFolder
 from dmt.types import IMAGENET
 
 
@@ -32,48 +32,76 @@ class Counting:
         return images.mean((2, 3))
 
 
+def largest(images: Tensor) -> Tensor:
+    return images.amax((2, 3))[:, :2]
+
+
+def means(encode: Encode, key: str = "means") -> Encoder:
+    return Encoder(key, 3, lambda: encode)
+
+
+def nothing() -> Encode:
+    pytest.fail("nothing is left to do")
+
+
 def quiet(done: int, of: int) -> None:
     pass
 
 
 def test_features_are_computed_once_and_kept(tmp_path: Path) -> None:
     images, encoder = some(5), Counting()
-    file = FeatureFile(tmp_path, "net")
-    found = file.compute(images, 3, lambda: encoder, quiet)
+    folder = FeatureFolder(tmp_path / "a")
+    found = folder.compute(images, 3, [means(encoder)], quiet)
     assert found.shape == (5, 3, 3)
     torch.testing.assert_close(found[:, 0].float(), images.images.float().mean((2, 3)) / 255, atol=1e-3, rtol=0)
     torch.testing.assert_close(found[:, 1], found[:, 0], atol=1e-3, rtol=0)  # a mean does not see mirroring
-    assert encoder.seen == 5 * 3 + 1  # and one to learn how wide features are
-    again = FeatureFile(tmp_path, "net").compute(images, 3, lambda: pytest.fail("nothing is left to do"), quiet)
-    assert torch.equal(again, found)
+    assert encoder.seen == 5 * 3
+    done = Encoder("means", 3, nothing)
+    assert torch.equal(folder.compute(images, 3, [done], quiet), found)
+    elsewhere = FeatureFolder(tmp_path / "b", (tmp_path / "a",))
+    assert torch.equal(elsewhere.compute(images, 3, [done], quiet), found)
+    assert not (tmp_path / "b").exists()
     other = Counting()
-    FeatureFile(tmp_path, "another net").compute(images, 3, lambda: other, quiet)
-    labeled = LabeledSet(images.ids, images.images[:4], torch.zeros(5, dtype=torch.int64))
-    assert other.seen == encoder.seen
-    assert FeatureFile(tmp_path, "net").compute(labeled.take(torch.arange(0)), 2, lambda: encoder, quiet).shape[0] == 0
+    folder.compute(images, 3, [means(other, "other means")], quiet)
+    assert other.seen == 5 * 3
+    assert folder.compute(images.take(torch.arange(0)), 2, [done], quiet).shape == (0, 2, 3)
+
+
+def test_several_encoders_stand_side_by_side(tmp_path: Path) -> None:
+    images, told = some(4), []
+    folder = FeatureFolder(tmp_path)
+    both = [means(Counting()), Encoder("largest", 2, lambda: largest)]
+    found = folder.compute(images, 2, both, lambda done, of: told.append((done, of)))
+    scaled = images.images.float() / 255
+    torch.testing.assert_close(found[:, 0, :3].float(), scaled.mean((2, 3)), atol=1e-3, rtol=0)
+    torch.testing.assert_close(found[:, 0, 3:].float(), largest(scaled), atol=1e-3, rtol=0)
+    assert told[-1] == (8, 8)
 
 
 def test_what_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "SAVED_EVERY", 2)
     monkeypatch.setattr("dmt.tasks.classification.images_per_forward", lambda size, device: 2)
-    images, file = some(9), FeatureFile(tmp_path, "net")
-    whole = FeatureFile(tmp_path / "whole", "net").compute(images, 2, Counting, quiet)
+    images, folder = some(9), FeatureFolder(tmp_path)
+    second = Encoder("largest", 2, lambda: largest)
+    whole = FeatureFolder(tmp_path / "whole").compute(images, 2, [means(Counting()), second], quiet)
     with pytest.raises(KeyboardInterrupt):
-        file.compute(images, 2, lambda: Counting(most=12), quiet)
+        folder.compute(images, 2, [means(Counting(most=12)), second], quiet)
     rest = Counting()
-    assert torch.equal(file.compute(images, 2, lambda: rest, quiet), whole)
+    assert torch.equal(folder.compute(images, 2, [means(rest), second], quiet), whole)
     assert rest.seen < 2 * 9
 
 
-def test_onnx_gives_what_torch_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_gives_what_torch_gives_and_a_net_takes_features_for_images() -> None:
     pytest.importorskip("onnxruntime")
     shape = (3, 32, 32)
-    net = build.build(NetSpec("frozen:resnet10t", 4, shape, IMAGENET), seed=1).eval()
+    spec = NetSpec("frozen:resnet10t", 4, shape, IMAGENET, offset=5)
+    net = build.build(spec, seed=1).eval()
     images = torch.rand(3, *shape)
-    by_torch = encoding.encoder(net, torch.device("cpu"), shape, images=1)
+    by_torch = encoding.encoder(net, torch.device("cpu"), shape, images=1)(images)
     by_onnx = encoding._by_onnx(encoding._Encoder(net).eval(), shape)
     assert by_onnx is not None
-    torch.testing.assert_close(by_onnx(images), by_torch(images), atol=1e-4, rtol=1e-4)
-    with torch.no_grad():  # and a net takes features for images
-        torch.testing.assert_close(net(by_torch(images)), net(images), atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(net(by_torch(images)[:, None].expand(-1, 2, -1)), net(images), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(by_onnx(images), by_torch, atol=1e-4, rtol=1e-4)
+    beside = torch.cat([torch.rand(3, 5), by_torch, torch.rand(3, 7)], 1)  # of other encoders
+    with torch.no_grad():
+        torch.testing.assert_close(net(beside), net(images), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(net(beside[:, None].expand(-1, 2, -1)), net(images), atol=1e-5, rtol=1e-5)

@@ -30,6 +30,7 @@ from dmt.auditing.suspects import Judged
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError, RunError
+from dmt.fitting.features import FeatureMaker
 from dmt.methods import catalogue
 from dmt.results import reading
 from dmt.results.reading import JobResult
@@ -40,6 +41,7 @@ from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import finished_net
+from dmt.training.encoding import FeatureFolder
 from dmt.types import ProgressCallback
 from dmt.use import scoring
 from dmt.use.scoring import Finished
@@ -162,10 +164,17 @@ def _findings(place: Path, case: _Case, options: AuditOptions, context: AuditCon
     return findings
 
 
+def _seen(case: _Case, recipe: CrossFit, context: AuditContext) -> Task:
+    """The task as judges with frozen encoders learn it; the run may still have the features."""
+    folder = FeatureFolder(recipe.work, (case.path / run_files.CACHE,))
+    device = context.execution.device
+    return FeatureMaker(case.config, recipe.starts, folder, device, context.watcher, context.stop).of(case.task)
+
+
 def _examine(case: _Case, recipe: CrossFit, context: AuditContext, count: int) -> tuple[Findings, Ensemble]:
     """The three lists, and the run's nets that made two of them."""
     folder, job, task = Folder(case.path), case.job, case.task
-    labels = _labels(task, recipe, context)
+    labels = _labels(_seen(case, recipe, context), recipe, context)
     nets = ensemble(folder, job, task, recipe.config, context.execution)
     checks = pseudo_labels.checks(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."

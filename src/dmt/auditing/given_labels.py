@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt import run_files
+from dmt import options, run_files
 from dmt.auditing import suspects
 from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.suspects import Judged, LabelCheck
@@ -183,7 +183,7 @@ def _place(task: Task, recipe: CrossFit, judge: Judge) -> Path:
         "stage": asdict(judge.stage) | {"objective": repr(judge.stage.objective)},
         "labeled": task.labeled.take(judge.learned).fingerprint,
         "data": asdict(recipe.config.data),
-        "net": asdict(task.net_spec(recipe.config.net_of(judge.line))),
+        "net": options.content(task.net_spec(recipe.config.net_of(judge.line))),
         "start": recipe.starts.digests[judge.line],
         "seed": judge.seed,
     }

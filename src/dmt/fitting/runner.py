@@ -16,7 +16,7 @@ from dmt.data.audits import Audit
 from dmt.data.sets import LabeledSet
 from dmt.fitting import concluding, samples, teaching, together
 from dmt.fitting.conditions import Conditions
-from dmt.fitting.line_tasks import LineTasks
+from dmt.fitting.features import FeatureMaker
 from dmt.fitting.stage_nets import StageNets
 from dmt.fitting.teaching import Lesson
 from dmt.fitting.together import Nets
@@ -34,6 +34,7 @@ from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
+from dmt.training.encoding import FeatureFolder
 from dmt.training.journal import Journal
 from dmt.training.trainer import Trainer
 from dmt.types import ProgressCallback
@@ -46,7 +47,7 @@ class Runner:
         self._config, self.folder, self._starts = config, folder, starts
         self._conditions = conditions
         self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
-        self._line_tasks: dict[tuple[int, str], Task] = {}
+        self._in_features: dict[int, Task] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
         self._skipped: tuple[str, ...] = ()  # files that could not be read
         self._worked = False
@@ -77,14 +78,14 @@ class Runner:
     def _nets(self) -> StageNets:
         return StageNets(self._config, self.folder, self._starts, self._conditions)
 
-    def _seen(self, seed: int, lines: Sequence[str]) -> Task:
-        """The task as the nets of some lines see it; several lines that learn together see the images themselves."""
-        task, key = self._tasks[seed][0], (seed, lines[0])
-        if len(lines) > 1:
-            return task
-        if key not in self._line_tasks:
-            self._line_tasks[key] = LineTasks(self._nets).of(task, lines[0])
-        return self._line_tasks[key]
+    def _seen(self, seed: int) -> Task:
+        """The task as nets see it: with frozen encoders, in their features."""
+        if seed not in self._in_features:
+            at, task = self._conditions, self._tasks[seed][0]
+            folder = FeatureFolder(self.folder.path / run_files.CACHE)
+            maker = FeatureMaker(self._config, self._starts, folder, at.execution.device, at.watcher, at.stop)
+            self._in_features[seed] = maker.of(task)
+        return self._in_features[seed]
 
     @property
     def threads_for(self) -> tuple[int, int, int]:
@@ -147,12 +148,10 @@ class Runner:
         """Both nets of finished pairs together, if that was not done before."""
         for job in jobs:
             result = reading.of_job(self.folder, self.folder.manifest(), job)
-            title, task = f"{catalogue.get(job.method).title}, seed {job.seed}", self._tasks[job.seed][0]
+            title = f"{catalogue.get(job.method).title}, seed {job.seed}"
             pairs = list(together.unmeasured(result))
             for nets in pairs:
-                features = all(self._config.stores_features(stage.line) for stage, _ in nets)
-                seen = {stage.line: self._seen(job.seed, [stage.line]) for stage, _ in nets} if features else {}
-                pair = Nets(nets, task, self._config, self._conditions.execution.device, seen)
+                pair = Nets(nets, self._seen(job.seed), self._config, self._conditions.execution.device)
                 together.measure(pair, self._progress(f"both nets of {title}", in_budget=False)).write()
             if pairs:
                 self._conditions.watcher.note(f"{title}: {together.told(replace(result))}")
@@ -204,7 +203,7 @@ class Runner:
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
         checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
-        task, audit = self._seen(work.seed, work.stage.lines), self._tasks[work.seed][1]
+        task, audit = self._seen(work.seed), self._tasks[work.seed][1]
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
@@ -269,7 +268,7 @@ class Runner:
         wanted = work.stage.labels
         if wanted is None:
             return None
-        task, audit = self._seen(work.seed, [wanted.line]), self._tasks[work.seed][1]
+        task, audit = self._seen(work.seed), self._tasks[work.seed][1]
         watcher = self._conditions.watcher
         folder = LabelFolder(place, self.folder.path / run_files.CACHE, self._progress(f"labels for {title}"))
         if Store.exists(place):

@@ -1,8 +1,8 @@
 """Both nets of a pair as one: built, and measured once when their job is finished."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,30 +31,16 @@ SpecOf = Callable[[str], NetSpec]
 
 @dataclass(frozen=True)
 class Nets:
-    """One net of a run or both of a pair, and the task whose images they know.
-
-    Attributes:
-        seen: the task as the nets of a line see it, where that is not the same for all.
-    """
+    """One net of a run or both of a pair, and the task whose images they know."""
 
     nets: tuple[Net, ...]
     task: Task
     config: Config
     device: torch.device
-    seen: Mapping[str, Task] = field(default_factory=dict)
 
     def load(self) -> nn.Module:
         """As one net."""
-        return load(self.nets, self._spec, self.device)
-
-    def each(self) -> list[tuple[nn.Module, Task]]:
-        """One by one, each with the task as it sees it; a single entry if all see the same."""
-        if not self.seen:
-            return [(self.load(), self.task)]
-        return [(load([net], self._spec, self.device), self.seen[net[0].line]) for net in self.nets]
-
-    def _spec(self, line: str) -> NetSpec:
-        return self.task.net_spec(self.config.net_of(line))
+        return load(self.nets, lambda line: self.task.net_spec(self.config.net_of(line)), self.device)
 
 
 def load(nets: Sequence[Net], spec_of: SpecOf, device: torch.device) -> nn.Module:
@@ -111,7 +97,7 @@ def told(job: JobResult) -> str:
 
 def measure(pair: Nets, on_progress: ProgressCallback) -> Measured:
     """Two nets together on the images that each of them was measured on, batch by batch."""
-    members = pair.each()
+    mean = pair.load()
     known = pair.nets[0][0].outcome
     assert known is not None
     splits = [split for split in ("validation", "test") if split in known["scores"]]
@@ -122,8 +108,8 @@ def measure(pair: Nets, on_progress: ProgressCallback) -> Measured:
         def tell(done: int, _: int, before: int = before) -> None:
             on_progress(before + done, of)
 
-        seen = [(net, task, getattr(task, split)) for net, task in members]
-        scores[split], said[split] = inference.score_as_one(seen, pair.device, tell)
+        images = getattr(pair.task, split)
+        scores[split], said[split] = inference.score_with_evidence(mean, pair.task, images, pair.device, tell)
         before += len(getattr(pair.task, split))
     return Measured(pair.nets, scores, said, _standard_error(pair) if "validation" in splits else None)
 

@@ -15,6 +15,7 @@ from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen
 from dmt.models.small_resnet import SmallResNet
 from dmt.models.wide_resnet import WideResNet
+from dmt.options import neutral
 from dmt.types import Normalization
 
 IMAGE_NETS: dict[str, str] = {
@@ -50,6 +51,7 @@ class NetSpec:
     shape: tuple[int, int, int]  # (C, H, W)
     normalization: Normalization
     pixels: bool = False  # logits (N, C, H, W), not (N, C)
+    offset: int = neutral(0)  # where a frozen encoder's features begin among those of several
 
 
 class Normalized(nn.Module):
@@ -211,7 +213,7 @@ def _image_body(spec: NetSpec) -> nn.Module:
         require_timm(spec.name)
         encoder = timm_net(name, spec.shape, num_classes=0)
         width: Any = getattr(encoder, "head_hidden_size", encoder.num_features)
-        return Frozen(encoder, width, spec.classes)
+        return Frozen(encoder, width, spec.classes, spec.offset)
     if match := re.fullmatch(r"wrn-(\d+)-(\d+)", spec.name):
         depth, width = map(int, match.groups())
         if depth < 10 or (depth - 4) % 6 or width < 1:

@@ -13,10 +13,12 @@ class Frozen(nn.Module):
         encoder: from images to features (N, F).
         features: F.
         classes: how many there are.
+        offset: where they begin among features of several encoders.
     """
 
-    def __init__(self, encoder: nn.Module, features: int, classes: int) -> None:
+    def __init__(self, encoder: nn.Module, features: int, classes: int, offset: int = 0) -> None:
         super().__init__()
+        self.features, self.offset = features, offset
         self.encoder = encoder.requires_grad_(False)
         # features of published nets differ in scale by far, from channel to channel and from size to size of image
         self.head = nn.Sequential(nn.BatchNorm1d(features, affine=False), nn.Linear(features, classes))
@@ -32,8 +34,10 @@ class Frozen(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Images (N, C, H, W), or features of them, to logits (N, classes).
 
-        Features are (N, F), or (N, V, F) for several views of each image, of which the first counts.
+        Features are (N, F), or (N, V, F) for several views of each image, of which the first counts; those of other
+        encoders may stand beside them.
         """
         if images.dim() == 4:
-            images = self.encoder(images.contiguous(memory_format=torch.channels_last))
-        return self.head(images[:, 0] if images.dim() == 3 else images)  # type: ignore[no-any-return]
+            return self.head(self.encoder(images.contiguous(memory_format=torch.channels_last)))  # type: ignore[no-any-return]
+        first = images[:, 0] if images.dim() == 3 else images
+        return self.head(first.narrow(-1, self.offset, self.features))  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from dmt.data.sets import PseudoLabels
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
+from dmt.models.frozen import Frozen
 from dmt.objectives.base import Cost
 from dmt.runs import timing
 from dmt.tasks import opening
@@ -114,17 +115,23 @@ def _of_features(
         encoding += trial.forward((end - timing.now(device)) / 4, line)
     if device.type == "cpu" and importlib.util.find_spec("onnxruntime") is not None:
         encoding *= BY_ONNX
-    body: Any = trial.net("A").body
-    width = body.head[-1].in_features
-    sets = {
-        name: replace(getattr(task, name), images=torch.zeros(len(getattr(task, name)), 1, width, dtype=torch.float16))
-        for name in ("labeled", "unlabeled", "validation", "test")
-    }
-    seen = FeatureTask(task.classes, task.shape, task.normalization, task.policies, **sets)
+    widths = [_features(trial.net(line)) for line in lines]
+    offsets = {config.net_of(line): sum(widths[:place]) for place, line in enumerate(lines)}
+    sets = {}
+    for name in ("labeled", "unlabeled", "validation", "test"):
+        images = getattr(task, name)
+        sets[name] = replace(images, images=torch.zeros(len(images), 1, sum(widths), dtype=torch.float16))
+    seen = FeatureTask(task.classes, task.shape, task.normalization, task.policies, **sets, offsets=offsets)
     quick = _Trial(config, seen, execution)
     kinds = {kind(stage): stage for stage in stages(config, methods)}
     steps = {each: quick.step(stage, (end - timing.now(device)) / 8) for each, stage in kinds.items()}
     return Rates(reading, steps, 0.0, encoding)
+
+
+def _features(net: nn.Module) -> int:
+    body = net.body
+    assert isinstance(body, Frozen)
+    return body.features
 
 
 def _read(config: Config, contents: FolderContents, device: torch.device, patience: float) -> tuple[Opened, float]:

@@ -1,7 +1,7 @@
 """A classification task whose images were looked at before: of each, features of a few views are left."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from dmt.core.labeling_views import LabelingView
 from dmt.data.images import batches, stored_views
 from dmt.data.images.feature_batches import FeatureBatches
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
+from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, View
 from dmt.tasks.classification import Classification
 from dmt.types import BatchPlan, Target
@@ -21,7 +22,16 @@ VIEWED = 4096
 
 @dataclass(frozen=True)
 class FeatureTask(Classification):
-    """The sets hold features (N, V, F) in place of images; nets with a frozen encoder take either."""
+    """The sets hold features (N, V, F) in place of images; nets with a frozen encoder take either.
+
+    Attributes:
+        offsets: net -> where its features begin among those of all encoders.
+    """
+
+    offsets: Mapping[str, int]
+
+    def net_spec(self, name: str) -> NetSpec:
+        return replace(super().net_spec(name), offset=self.offsets[name])
 
     def batches(
         self,

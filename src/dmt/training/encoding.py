@@ -4,7 +4,7 @@ import hashlib
 import importlib.util
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,61 +91,84 @@ def _by_onnx(module: nn.Module, shape: tuple[int, int, int]) -> Encode | None:
 
 
 @dataclass(frozen=True)
-class FeatureFile:
-    """Features (N, V, F) float16 of one set of images, and how far they are.
+class Encoder:
+    """A frozen encoder whose features are wanted.
 
     Attributes:
-        folder: where files of features are; they can be made again.
-        key: everything that features depend on: encoder, its start, size and views.
+        key: all that its features depend on besides the images: its net, its start, the size.
+        width: how many features it gives.
+        make: builds it; only called if there is anything to do.
     """
 
-    folder: Path
     key: str
+    width: int
+    make: Callable[[], Encode]
+
+
+@dataclass(frozen=True)
+class FeatureFolder:
+    """Files of features (N, V, F) float16, one for each set of images; those of several encoders side by side.
+
+    They can be made again.
+
+    Attributes:
+        others: folders in which features may be complete already; they are not written to.
+    """
+
+    path: Path
+    others: tuple[Path, ...] = ()
 
     def compute(
         self,
         images: UnlabeledSet[Tensor] | LabeledSet[Tensor],
         views: int,
-        encode: Callable[[], Encode],
+        encoders: Sequence[Encoder],
         on_progress: ProgressCallback,
     ) -> Tensor:
         """Those that are there, and the rest anew; mapped into memory, not read.
 
         Args:
-            encode: makes the encoder, if there is anything to do.
+            on_progress: hears how many images are done, each counted once for every encoder.
         """
+        shape = (len(images), views, sum(encoder.width for encoder in encoders))
         if not len(images):
-            return torch.empty(0, views, 1, dtype=torch.float16)
-        name = hashlib.sha256(f"{self.key} {views} {_fingerprint(images)}".encode()).hexdigest()[:16]
-        path, index = self.folder / f"features-{name}.bin", self.folder / f"features-{name}.json"
-        state = files.read_json(index) if index.exists() and path.exists() else {"done": 0, "width": 0}
-        done, width = int(state["done"]), int(state["width"])
-        if done < len(images):
-            forward = encode()
-            count = classification.images_per_forward(tuple(images.images.shape[2:]), torch.device("cpu"))
-            if not width:
-                width = forward(stored_views.make(images.images[:1], images.ids[:1], 0)).shape[1]
-                path.parent.mkdir(parents=True, exist_ok=True)
-            shape = (len(images), views, width)
-            rows = np.memmap(path, np.float16, "r+" if done else "w+", shape=shape)
-            saved = done
-            for start in range(done, len(images), count):
-                end = min(start + count, len(images))
-                rows[start:end] = _encoded(forward, images.images[start:end], images.ids[start:end], views)
-                on_progress(end, len(images))
-                if end - saved >= SAVED_EVERY or end == len(images):
-                    rows.flush()  # the index vouches for every row before
-                    files.write_json(index, {"done": end, "width": width})
-                    saved = end
-        return torch.from_numpy(np.memmap(path, np.float16, "c", shape=(len(images), views, width)))
+            return torch.empty(shape, dtype=torch.float16)
+        content = " ".join([*(encoder.key for encoder in encoders), str(views), images.fingerprint])
+        name = hashlib.sha256(content.encode()).hexdigest()[:16]
+        for folder in self.others:
+            path, index = folder / f"features-{name}.bin", folder / f"features-{name}.json"
+            if index.exists() and path.exists() and min(files.read_json(index)["done"]) == len(images):
+                return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
+        path, index = self.path / f"features-{name}.bin", self.path / f"features-{name}.json"
+        kept = index.exists() and path.exists()
+        done: list[int] = files.read_json(index)["done"] if kept else [0] * len(encoders)
+        if not kept:
+            self.path.mkdir(parents=True, exist_ok=True)
+            np.memmap(path, np.float16, "w+", shape=shape).flush()
+        offset = 0
+        for place, encoder in enumerate(encoders):
+            if done[place] < len(images):
+                forward = encoder.make()
+                rows = np.memmap(path, np.float16, "r+", shape=shape)
+                for end in _encode(forward, images, rows[:, :, offset : offset + encoder.width], done[place]):
+                    on_progress(place * len(images) + end, len(encoders) * len(images))
+                    if end - done[place] >= SAVED_EVERY or end == len(images):
+                        rows.flush()  # the index vouches for every row before
+                        done[place] = end
+                        files.write_json(index, {"done": done})
+            offset += encoder.width
+        return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
 
 
-def _encoded(encode: Encode, images: Tensor, ids: Sequence[str], views: int) -> np.ndarray:
-    """(n, V, F) float16."""
-    features = [encode(stored_views.make(images, ids, view)) for view in range(views)]
+def _encode(
+    encode: Encode, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], rows: np.ndarray, done: int
+) -> Iterator[int]:
+    """Fill rows (N, V, F), from number ``done`` on; gives how many are filled."""
+    count = classification.images_per_forward(tuple(images.images.shape[2:]), torch.device("cpu"))
     largest = torch.finfo(torch.float16).max
-    return torch.stack(features, 1).clamp(-largest, largest).to(torch.float16).numpy()
-
-
-def _fingerprint(images: UnlabeledSet[Tensor] | LabeledSet[Tensor]) -> str:
-    return images.fingerprint
+    for start in range(done, len(images), count):
+        end = min(start + count, len(images))
+        for view in range(rows.shape[1]):
+            found = encode(stored_views.make(images.images[start:end], images.ids[start:end], view))
+            rows[start:end, view] = found.clamp(-largest, largest).to(torch.float16).numpy()
+        yield end

@@ -1,6 +1,5 @@
 """Nets at work: predictions and scores, always in eval mode, with float32 logits."""
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -108,32 +107,20 @@ def score(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.dev
 
 
 def score_with_evidence(
-    net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device
-) -> tuple[Score, Evidence]:
-    """Measure a net against truth, and keep what it said of every image."""
-    return score_as_one([(net, task, images)], device)
-
-
-def score_as_one(
-    members: Sequence[tuple[nn.Module, Task, LabeledSet[Any]]],
+    net: nn.Module,
+    task: Task,
+    images: LabeledSet[Any],
     device: torch.device,
     on_progress: ProgressCallback | None = None,
 ) -> tuple[Score, Evidence]:
-    """The same of several nets together, by the mean of their probabilities.
+    """Measure a net against truth, and keep what it said of every image.
 
     Args:
-        members: nets, each with the task and the images as it sees them, in one order.
         on_progress: hears how many images are done.
     """
-    _, task, images = members[0]
     done = 0
     meter, collector = task.meter(device), EvidenceCollector(len(images), len(task.classes), task.pixels)
-    passes = (logits(net, own, same, device) for net, own, same in members)
-    for said in zip(*passes, strict=True):
-        view, output = said[0]
-        if len(said) > 1:
-            every = torch.stack([each.log_softmax(1) for _, each in said])
-            output = every.logsumexp(0) - math.log(len(said))
+    for view, output in logits(net, task, images, device):
         assert view.truth is not None
         meter.add(output, view.truth)
         collector.add(view.positions, output, view.truth)

@@ -98,7 +98,7 @@ class Finished:
         with progress.default() as watcher:
             tell = partial(watcher.busy, "both nets")
             if job.both is not None:
-                return inference.score_as_one([(pair.load(), pair.task, images)], self._device, tell)[0]
+                return inference.score_with_evidence(pair.load(), pair.task, images, self._device, tell)[0]
             measured = together.measure(pair, tell)
         try:
             with self._folder.locked():
