@@ -434,7 +434,7 @@ def test_other_images_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"augment": "paper"}, "RandAugment takes"), ({"net": "timm:vit_tiny_patch16_224"}, "does not take images")],
+    [({"augment": "paper"}, "RandAugment takes"), ({"net": "timm:vit_tiny_patch16_224"}, "8 is no multiple")],
 )
 def test_what_does_not_fit_the_images_is_told_first(
     settings: dict[str, object], says: str, tiny: dict[str, object], tmp_path: Path

@@ -170,7 +170,7 @@ def _require_patches(name: str, net: nn.Module, size: tuple[int, int]) -> None:
         return
     if any(side % patch for side, patch in zip(size, embed.patch_size, strict=True)):
         patch = math.lcm(*embed.patch_size)
-        below, above = (patch * max(1, min(size) // patch + more) for more in (0, 1))
+        below, above = (patch * (max(1, min(size) // patch) + more) for more in (0, 1))
         raise ConfigError(
             f"timm's '{name}' cuts images into patches of {patch} pixels, and {min(size)} is no multiple of that; "
             f"give --set size={below} or size={above}"
