@@ -11,7 +11,7 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist worksteal
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, print tables and say what they mean (3 to 4 minutes)
+demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, print tables and say what they mean (about 5 minutes with set-up)
 	@mkdir -p runs && echo "training on 40 labeled digits (images) and on 40 labeled scenes (pixels), side by side …"
 	@OMP_NUM_THREADS=1 $(BIN)/dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --set labels=40 --out runs/demo/digits \
 	  > runs/demo-digits.log 2>&1 & digits=$$!; \
