@@ -21,6 +21,14 @@ def test_flat_keys_reach_their_group() -> None:
     assert BASE.recipe.gamma == 4.0
 
 
+def test_stored_views_go_with_frozen_nets() -> None:
+    photos = config.override(presets.get("photos").config, {"stored_views": 1, "augment": "crop-flip"})
+    assert config.override(photos, {"net": "frozen:resnet18"}).stores_features("A")
+    assert not config.override(photos, {"net": "timm:resnet18"}).stores_features("A")
+    with pytest.raises(ConfigError, match="stored_views must be 2 or more for labeling_views=flip"):
+        config.override(photos, {"labeling_views": "flip"})
+
+
 def test_what_flat_gives_override_takes() -> None:
     for preset in presets.PRESETS.values():
         assert config.override(preset.config, config.flat(preset.config)) == preset.config

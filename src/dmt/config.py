@@ -48,7 +48,8 @@ class Config:
 
     def stores_features(self, line: str) -> bool:
         """Whether the nets of a line learn from features that their frozen encoder gives once."""
-        return getattr(self.data, "stored_views", 0) > 0 and names.is_frozen(self.net_of(line))
+        stored = isinstance(self.data, PhotoOptions) and self.data.stored_views > 0
+        return stored and names.kind(self.net_of(line)) == "frozen"
 
 
 def flat(config: Config) -> dict[str, Any]:
@@ -94,8 +95,14 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
     if new.net_b is not None and new.recipe.shape != "pair":
         raise ConfigError("net_b is the second net of a pair; set shape=pair too")
     require("output_stride", new.output_stride, new.output_stride in (8, 16), "8 or 16")
-    for view in labeling_views.every(new.recipe.labeling_views):
+    views = labeling_views.every(new.recipe.labeling_views)
+    for view in views:
         new.data.require_shown(view)
+    if isinstance(new.data, PhotoOptions) and any(view.mirrored for view in views):
+        stored = new.data.stored_views
+        require(
+            "stored_views", stored, stored != 1, "2 or more for labeling_views=flip, the second is the mirror image"
+        )
     return new
 
 

@@ -91,6 +91,32 @@ def test_what_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert rest.seen < 2 * 9
 
 
+def test_a_stop_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short a budget is, the next one goes on behind what was done."""
+    monkeypatch.setattr("dmt.tasks.classification.images_per_forward", lambda size, device: 2)
+    images, folder, seen = some(7), FeatureFolder(tmp_path), []
+
+    def stop(done: int, of: int) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    for _ in range(4):
+        with pytest.raises(KeyboardInterrupt):
+            folder.compute(images, 1, [means(Counting())], stop)
+    assert seen == [2, 4, 6, 7]
+    found = folder.compute(images, 1, [Encoder("means", 3, nothing)], quiet)
+    torch.testing.assert_close(found[:, 0].float(), images.images.float().mean((2, 3)) / 255, atol=1e-3, rtol=0)
+
+
+def test_a_file_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
+    images, folder, again = some(4), FeatureFolder(tmp_path), Counting()
+    whole = folder.compute(images, 1, [means(Counting())], quiet).clone()
+    (file,) = tmp_path.glob("*.bin")
+    file.write_bytes(file.read_bytes()[:10])
+    assert torch.equal(folder.compute(images, 1, [means(again)], quiet), whole)
+    assert again.seen == 4
+
+
 def test_onnx_gives_what_torch_gives_and_a_net_takes_features_for_images() -> None:
     pytest.importorskip("onnxruntime")
     shape = (3, 32, 32)

@@ -25,12 +25,12 @@ def make(shape: Sequence[int], dtype: torch.dtype, file: Path | None) -> Tensor:
         return torch.empty(tuple(shape), dtype=dtype)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)  # another process may work on what was there: it keeps that, we begin anew
-    _reserve(file, bytes_)
+    reserve(file, bytes_)
     kind = torch.empty(0, dtype=dtype).numpy().dtype
     return torch.from_numpy(np.memmap(file, dtype=kind, mode="r+", shape=tuple(shape)))
 
 
-def _reserve(file: Path, bytes_: int) -> None:
+def reserve(file: Path, bytes_: int) -> None:
     """A new file of this size. A full disk is an error here; later, it would be the end of the process."""
     with file.open("wb") as opened:
         opened.truncate(bytes_)

@@ -173,7 +173,7 @@ def _require_patches(name: str, net: nn.Module, size: tuple[int, int]) -> None:
         below, above = (patch * (max(1, min(size) // patch) + more) for more in (0, 1))
         raise ConfigError(
             f"timm's '{name}' cuts images into patches of {patch} pixels, and {min(size)} is no multiple of that; "
-            f"give --set size={below} or size={above}"
+            f"take another net or, for your images, --set size={below} or size={above}"
         )
 
 

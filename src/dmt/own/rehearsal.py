@@ -35,7 +35,7 @@ FEW, SOME = 8, 64
 """Labeled, and as many unlabeled photos, that a rehearsal reads at least and at most."""
 
 BY_ONNX = 0.5
-"""What an image takes an encoder on a CPU by ONNX Runtime, of what it takes in torch: 16 of 33 ms for Lite0."""
+"""What an image takes an encoder on a CPU by ONNX Runtime, of what it takes in torch: 16 of 32 ms for Lite0."""
 
 WARM_UP = 3
 """Steps that it takes to time one: the first finds everything cold."""

@@ -14,6 +14,7 @@ from dmt.data.folders import photo_sets
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.images import augment, batches, splits
 from dmt.data.images.audit import ImageAudit
+from dmt.data.images.batches import Unlabeled
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
@@ -54,12 +55,17 @@ class Classification(Task):
         plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
-        taught = None
-        if pseudo is not None:
-            positions = pseudo.selected.nonzero().squeeze(1)
-            taught = positions, Target(pseudo.labels[positions], pseudo.confidence[positions])
-        unlabeled = batches.Unlabeled(self.unlabeled.images, taught) if plan.views else None
-        return batches.ImageBatches(labeled, plan, self.policies, execution, unlabeled)
+        return batches.ImageBatches(labeled, plan, self.policies, execution, self._teaching(pseudo, plan))
+
+    def _teaching(self, pseudo: PseudoLabels[Tensor] | None, plan: BatchPlan) -> Unlabeled | None:
+        """The unlabeled images and, if labels of them are stored, those that teach; None if the plan wants none."""
+        if not plan.views:
+            return None
+        if pseudo is None:
+            return Unlabeled(self.unlabeled.images)
+        positions = pseudo.selected.nonzero().squeeze(1)
+        target = Target(pseudo.labels[positions], pseudo.confidence[positions])
+        return Unlabeled(self.unlabeled.images, (positions, target))
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
         count = images_per_forward(tuple(images.images.shape[2:]), device)

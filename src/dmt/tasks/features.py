@@ -8,13 +8,13 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.core.labeling_views import LabelingView
-from dmt.data.images import batches, stored_views
+from dmt.data.images import stored_views
 from dmt.data.images.feature_batches import FeatureBatches
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, View
 from dmt.tasks.classification import Classification
-from dmt.types import BatchPlan, Target
+from dmt.types import BatchPlan
 
 VIEWED = 4096
 """Images per pass of a last layer."""
@@ -40,12 +40,7 @@ class FeatureTask(Classification):
         plan: BatchPlan,
         execution: Execution,
     ) -> Batches:
-        taught = None
-        if pseudo is not None:
-            positions = pseudo.selected.nonzero().squeeze(1)
-            taught = positions, Target(pseudo.labels[positions], pseudo.confidence[positions])
-        unlabeled = batches.Unlabeled(self.unlabeled.images, taught) if plan.views else None
-        return FeatureBatches(labeled, plan, execution, unlabeled)
+        return FeatureBatches(labeled, plan, execution, self._teaching(pseudo, plan))
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
         for start in range(0, len(images), VIEWED):

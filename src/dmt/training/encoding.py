@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt import files
+from dmt.data import buffers
 from dmt.data.images import stored_views
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.models.build import Normalized
@@ -56,8 +57,7 @@ def encoder(net: Normalized, device: torch.device, shape: tuple[int, int, int], 
     @torch.no_grad()
     def encode(batch: Tensor) -> Tensor:
         batch = batch.to(device).contiguous(memory_format=torch.channels_last)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            return module(batch).float().cpu()  # type: ignore[no-any-return]
+        return module(batch).cpu()  # type: ignore[no-any-return]
 
     return encode
 
@@ -140,24 +140,35 @@ class FeatureFolder:
             if index.exists() and path.exists() and min(files.read_json(index)["done"]) == len(images):
                 return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
         path, index = self.path / f"features-{name}.bin", self.path / f"features-{name}.json"
-        kept = index.exists() and path.exists()
+        size = 2 * shape[0] * shape[1] * shape[2]  # bytes
+        kept = index.exists() and path.exists() and path.stat().st_size == size
         done: list[int] = files.read_json(index)["done"] if kept else [0] * len(encoders)
         if not kept:
             self.path.mkdir(parents=True, exist_ok=True)
-            np.memmap(path, np.float16, "w+", shape=shape).flush()
+            index.unlink(missing_ok=True)
+            buffers.reserve(path, size)
         offset = 0
         for place, encoder in enumerate(encoders):
             if done[place] < len(images):
                 forward = encoder.make()
                 rows = np.memmap(path, np.float16, "r+", shape=shape)
-                for end in _encode(forward, images, rows[:, :, offset : offset + encoder.width], done[place]):
-                    on_progress(place * len(images) + end, len(encoders) * len(images))
-                    if end - done[place] >= SAVED_EVERY or end == len(images):
-                        rows.flush()  # the index vouches for every row before
-                        done[place] = end
-                        files.write_json(index, {"done": done})
+                end, own = done[place], rows[:, :, offset : offset + encoder.width]
+                try:
+                    for end in _encode(forward, images, own, done[place]):
+                        if end - done[place] >= SAVED_EVERY:
+                            _vouch(rows, index, done, place, end)
+                        on_progress(place * len(images) + end, len(encoders) * len(images))
+                finally:  # whoever stops it, by a budget say, loses nothing
+                    _vouch(rows, index, done, place, end)
             offset += encoder.width
         return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
+
+
+def _vouch(rows: np.memmap, index: Path, done: list[int], place: int, end: int) -> None:
+    """Every row before is on the disk."""
+    rows.flush()
+    done[place] = end
+    files.write_json(index, {"done": done})
 
 
 def _encode(

@@ -30,7 +30,7 @@ class PhotoOptions:
     )
 
     stored_views: int = option(
-        0, "frozen nets: views of each photo whose features are computed once; 0: anew in every step", neutral=True
+        0, "frozen nets: views of each photo, looked at once, in place of augment; 0: anew in every step", neutral=True
     )
 
     def __post_init__(self) -> None:
