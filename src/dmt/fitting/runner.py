@@ -154,7 +154,8 @@ class Runner:
                 pair = Nets(nets, self._seen(job.seed), self._config, self._conditions.execution.device)
                 together.measure(pair, self._progress(f"both nets of {title}", in_budget=False)).write()
             if pairs:
-                self._conditions.watcher.note(f"{title}: {together.told(replace(result))}")
+                fresh = replace(result)  # what was read before the measuring is not remembered
+                self._conditions.watcher.note(f"{title}: {together.told(fresh)}")
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
