@@ -111,6 +111,9 @@ def fit(
     budget: Annotated[str | None, typer.Option(metavar="9m", help="Stop cleanly after this time; exit code 3.")] = None,
     checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")] = 30.0,
     anyway: AnywayOpt = False,
+    folds: Annotated[
+        bool, typer.Option(help="Let folds of your labels choose rates, lengths and γ before a new run on your images.")
+    ] = True,
 ) -> None:
     """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
 
@@ -146,6 +149,7 @@ def fit(
         budget=None if budget is None else stopping.seconds(budget),
         checkpoint_every=checkpoint_every,
         anyway=anyway,
+        folds=folds,
     )
     out.print(str(report), markup=False)
     out.print(

@@ -1,7 +1,7 @@
 """What was asked of a run, and what it comes to once the data are known."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class Request:
         keep: which round's nets are used, the "best" or the "last"; None for as it was.
         budget: seconds that the schedule of a new run on a user's folder has to fit.
         anyway: whether a user's folder is trained on although there are errors in it.
+        folds: whether folds of a user's labels may choose rates, lengths and γ of a new run.
     """
 
     data: str | Path
@@ -39,6 +40,7 @@ class Request:
     keep: str | None = None
     budget: float | None = None
     anyway: bool = False
+    folds: bool = True
 
     def methods_or(self, *usual: str) -> tuple[str, ...]:
         """What to train: the methods asked for or else the usual, and a Baseline that they are compared with."""
@@ -57,6 +59,7 @@ class Prepared:
         images: a user's folder; None for a data set.
         notes: lines about what was chosen.
         warnings: errors in a user's folder.
+        search: what folds of a user's labels chose, and how.
     """
 
     preset: Preset
@@ -65,6 +68,7 @@ class Prepared:
     images: Path | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    search: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def lines(self) -> tuple[str, ...]:

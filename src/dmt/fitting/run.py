@@ -9,7 +9,7 @@ from typing import Any
 from dmt import config as configuration
 from dmt import presets
 from dmt.errors import ConfigError
-from dmt.fitting import folder_policy, request
+from dmt.fitting import folder_policy, request, searching
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
 from dmt.fitting.runner import Runner
@@ -44,6 +44,7 @@ def fit(
     stop: Stop | None = None,
     donors: Sequence[Path] = (),
     anyway: bool = False,
+    folds: bool = True,
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
@@ -70,6 +71,7 @@ def fit(
         stop: several runs may share one; a budget of its own changes no schedule.
         donors: run folders whose finished stages are taken over where this run would train the same.
         anyway: train on a folder though `dmt check` finds errors in it; the run and its reports then say so.
+        folds: let folds of the labels of your images choose rates, lengths and γ of a new run.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
@@ -86,6 +88,7 @@ def fit(
         keep=keep,
         budget=budget,
         anyway=anyway,
+        folds=folds,
     )
     execution = environment.pick_execution(device, fast)
     with watcher or progress.default() as watching:
@@ -106,6 +109,7 @@ def train(asked: Request, conditions: Conditions) -> None:
     runner = Runner(prepared.config, folder, starts, conditions)
     runner.open(asked.seeds)  # data and nets are tried before the folder is bound to a configuration
     _require_validation(asked, prepared, runner.validation_images, conditions)
+    prepared = searching.settle(asked, prepared, folder, runner, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions):
         runner.run(prepared.methods, asked.seeds, asked.keep)
 
@@ -130,6 +134,8 @@ def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:
         "starts": starts.known,
         "threads": environment.fitting_threads(runner.threads_for),
     }
+    if prepared.search:
+        head["search"] = prepared.search
     return head if prepared.images is None else head | {"warnings": prepared.warnings}
 
 

@@ -1,6 +1,6 @@
 """What a run's folder still lacks, trained stage by stage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from dmt.fitting.teaching import Lesson
 from dmt.fitting.together import Nets
 from dmt.methods import catalogue
 from dmt.models import build
+from dmt.own.search import Search
 from dmt.pseudo import labeler
 from dmt.pseudo.labeler import LabelFolder, Teacher
 from dmt.pseudo.store import Store
@@ -82,10 +83,19 @@ class Runner:
         """The task as nets see it: with frozen encoders, in their features."""
         if seed not in self._in_features:
             at, task = self._conditions, self._tasks[seed][0]
-            folder = FeatureFolder(self.folder.path / run_files.CACHE)
+            others = tuple(donor / run_files.CACHE for donor in at.donors)
+            folder = FeatureFolder(self.folder.path / run_files.CACHE, others)
             maker = FeatureMaker(self._config, self._starts, folder, at.execution.device, at.watcher, at.stop)
             self._in_features[seed] = maker.of(task)
         return self._in_features[seed]
+
+    def search(self, seed: int, methods: Sequence[str], fixed: Collection[str], tell: ProgressCallback) -> Search:
+        """A search on the folds of the labels, for the run of these methods."""
+        return Search(self._config, self._seen(seed), self._starts, self._conditions.execution, methods, fixed, tell)
+
+    def adopt(self, config: Config) -> None:
+        """Train with other options, of the same data and nets."""
+        self._config = config
 
     @property
     def threads_for(self) -> tuple[int, int, int]:

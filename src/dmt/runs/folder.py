@@ -93,17 +93,12 @@ class Folder:
 
         Args:
             head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``;
-                and ``warnings``, errors in a user's images that it is trained in spite of.
+                and ``warnings``, errors in a user's images that it is trained in spite of; ``search``, what folds say.
 
         Yields:
             The manifest: of a run that was there before, its own, with the threads it began with.
         """
-        self.require_ours()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"cannot make {self.path}: {error.strerror}; give another --out") from error
-        with self.locked():
+        with self.reserved():
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
                 self._sweep()
@@ -112,6 +107,17 @@ class Folder:
             else:
                 files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})
             yield self.manifest()
+
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """As `locked`, of a folder that is made if it is not there; it is bound to nothing yet."""
+        self.require_ours()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make {self.path}: {error.strerror}; give another --out") from error
+        with self.locked():
+            yield
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -1,0 +1,37 @@
+"""What folds of a user's labels decide before a run is bound to its options."""
+
+import time
+from dataclasses import replace
+
+from dmt import config as configuration
+from dmt.fitting.conditions import Conditions
+from dmt.fitting.request import Prepared, Request
+from dmt.fitting.runner import Runner
+from dmt.runs import environment
+from dmt.runs.folder import Folder
+
+
+def settle(asked: Request, prepared: Prepared, folder: Folder, runner: Runner, conditions: Conditions) -> Prepared:
+    """The same with options that folds of the labels prefer, if the run is new and on a user's folder.
+
+    Options that were asked for stay as they are. What is found is written down with the run, and not searched again.
+    """
+    if prepared.images is None or folder.begun or not asked.folds or not prepared.methods:
+        return prepared
+    began, stop = time.monotonic(), conditions.stop
+
+    def tell(done: int, of: int) -> None:
+        conditions.watcher.busy("folds of the labels", done, of)
+        if stop():
+            raise stop.error()
+
+    threads = environment.fitting_threads(runner.threads_for)
+    with stop.on_signals(), folder.reserved(), environment.threads(threads), conditions.execution.active():
+        found = runner.search(asked.seeds[0], prepared.methods, asked.settings, tell).run()
+    for line in found.lines:
+        conditions.watcher.note(line)
+    if not found.record:
+        return prepared
+    config = configuration.override(prepared.config, found.settings)
+    runner.adopt(config)
+    return replace(prepared, config=config, search={**found.record, "seconds": round(time.monotonic() - began, 1)})

@@ -1,0 +1,277 @@
+"""Rates, lengths and γ for a user's folder, found on folds of its labels before anything is trained for good."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dmt import config as configuration
+from dmt.config import Config
+from dmt.core import evidence
+from dmt.core.evidence import Evidence
+from dmt.core.execution import Execution
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.own import folds
+from dmt.own.folds import Folds
+from dmt.runs.starting import Starts
+from dmt.tasks.base import Task
+
+FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+"""Of the rate that a schedule proposes: two decades. Those beside 1 come first, then what lies beyond the better."""
+
+GAMMAS = (0.5, 5.0)
+"""Beside the one that a schedule proposes."""
+
+LONGER = 3
+"""How much longer stages are tried than a schedule proposes."""
+
+THIRDS, HALVES = 3, 2
+"""Folds of last layers, which learn in a second, and of nets that look at images in every step."""
+
+SHORT = (60, 200)
+"""Steps of such nets, on a CPU and on a GPU."""
+
+FEWEST = 20
+"""Images below which folds tell nothing."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Options, and what nets trained with them said of images that they were not taught."""
+
+    settings: Mapping[str, Any]
+    said: Evidence
+    method: str = ""
+
+    @property
+    def score(self) -> float:
+        return self.said.score()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What folds prefer.
+
+    Attributes:
+        settings: options that differ from those proposed, by key.
+        lines: for a user to read.
+        record: all that was tried, for the run's manifest.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> list[tuple[Stage, float]]:
+    """Stages that a search trains, each with its number of steps: what it costs at most, for a forecast."""
+    if labeled < FEWEST:
+        return []
+    cheap, rounds = config.stores_features("A"), _rounds(methods)
+    count, lines = (THIRDS, "AB") if cheap else (HALVES, "A")
+    sizes = replace(config.data.sizes, labeled=labeled * (count - 1) // count)
+    base = catalogue.plan(catalogue.baseline().name, config.recipe).stages
+    first = [stage for stage in base if set(stage.lines) <= set(lines)]
+    if not cheap:
+        return [(stage, 4 * count * min(stage.steps(sizes), SHORT[large])) for stage in first]
+    # rates, then once more but longer; then all rounds with every γ
+    work = [(stage, count * (4.0 + LONGER) * stage.steps(sizes)) for stage in first]
+    if rounds is not None and sizes.unlabeled:
+        every = catalogue.plan(rounds, config.recipe).stages
+        work += [(stage, count * (1.0 + len(GAMMAS)) * stage.steps(sizes)) for stage in every]
+    return work
+
+
+def _rounds(methods: Sequence[str]) -> str | None:
+    """The method whose rounds are tried."""
+    usual = catalogue.default().name
+    return usual if usual in methods else None
+
+
+@dataclass(frozen=True)
+class Search:
+    """Tries options on the folds of a task.
+
+    Attributes:
+        fixed: options that a user has set; they stay.
+        tell: hears after every step how many are done, of how many at most; it may raise to end everything.
+    """
+
+    config: Config
+    task: Task
+    starts: Starts
+    execution: Execution
+    methods: Sequence[str]
+    fixed: Collection[str] = ()
+    tell: Callable[[int, int], None] = lambda done, of: None
+
+    def run(self) -> Found:
+        """What the folds prefer; nothing where there are too few labels for folds."""
+        cheap = self.config.stores_features("A")
+        count = folds.most(self.task.labeled, THIRDS if cheap else HALVES)
+        if count < 2 or len(self.task.labeled) < FEWEST:
+            return Found()
+        longest = None if cheap else SHORT[self.execution.on_cuda]
+        at = _Trials(self._folds(count), "AB" if cheap else "A", longest)
+        first = at.baseline(self.config, {})
+        if first is None:
+            return Found()
+        chosen, told = self._rate(at, first)
+        gained: list[Evidence] = []
+        if cheap:
+            chosen, told = self._length(at, chosen, told)
+            chosen, told, gained = self._gamma(at, chosen, told)
+        return self._found(at, chosen, told, gained)
+
+    def _folds(self, count: int) -> Folds:
+        execution = replace(self.execution, compiles=False)
+        of = round(sum(steps for _, steps in self._planned()))
+        done = 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            self.tell(min(done, of), of)
+
+        return Folds(self.task, self.starts, execution, folds.split(self.task.labeled, count, seed=0), step)
+
+    def _planned(self) -> list[tuple[Stage, float]]:
+        return plans(self.config, self.methods, len(self.task.labeled), self.execution.on_cuda)
+
+    def _rate(self, at: "_Trials", first: Tried) -> tuple[Tried, list[str]]:
+        """The rate that does best; the one proposed if no other is clearly better."""
+        if {"rate", "rate_round"} & set(self.fixed):
+            return first, []
+        recipe = self.config.recipe
+        known = {1.0: first}
+
+        def attempt(factor: float) -> None:
+            rounds = recipe.rate_round
+            scaled = (
+                tuple(_times(factor, each) for each in rounds) if isinstance(rounds, tuple) else _times(factor, rounds)
+            )
+            found = at.baseline(self.config, {"rate": _times(factor, recipe.rate), "rate_round": scaled})
+            if found is not None:
+                known[factor] = found
+
+        middle = FACTORS.index(1.0)
+        for place in (middle + 1, middle - 1):
+            attempt(FACTORS[place])
+        best = max(known, key=lambda factor: known[factor].score)
+        if best != 1.0:
+            attempt(FACTORS[-1] if best > 1 else FACTORS[0])
+        chosen = _choose(first, list(known.values()))
+        scores = ", ".join(f"{_times(factor, recipe.rate):g}: {known[factor].score:.1f}" for factor in sorted(known))
+        return chosen, [f"rate={chosen.settings.get('rate', recipe.rate):g} of {scores}"]
+
+    def _length(self, at: "_Trials", chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
+        """Longer stages, if they are clearly better."""
+        if {"epochs", "epochs_round"} & set(self.fixed):
+            return chosen, told
+        recipe = self.config.recipe
+        rounds = recipe.epochs_round
+        scaled = tuple(LONGER * each for each in rounds) if isinstance(rounds, tuple) else LONGER * rounds
+        longer = at.baseline(self.config, {**chosen.settings, "epochs": LONGER * recipe.epochs, "epochs_round": scaled})
+        if longer is None:
+            return chosen, told
+        best = _choose(chosen, [chosen, longer])
+        shown = f"epochs={best.settings.get('epochs', recipe.epochs)}"
+        return best, [
+            *told,
+            f"{shown} of {recipe.epochs}: {chosen.score:.1f}, {LONGER * recipe.epochs}: {longer.score:.1f}",
+        ]
+
+    def _gamma(self, at: "_Trials", chosen: Tried, told: list[str]) -> tuple[Tried, list[str], list[Evidence]]:
+        """γ and the number of rounds. Gives what nets said round by round, the first before any round."""
+        method, recipe = _rounds(self.methods), self.config.recipe
+        if method is None or not len(self.task.unlabeled):
+            return chosen, told, []
+        rounds = at.rounds(method, self.config, chosen.settings)
+        if rounds is None:
+            return chosen, told, []
+        known = {recipe.gamma: (Tried(chosen.settings, rounds[-1]), rounds)}
+        if "gamma" not in self.fixed and not isinstance(recipe.gamma, tuple):
+            for gamma in GAMMAS:
+                settings = {**chosen.settings, "gamma": gamma}
+                found = at.rounds(method, self.config, settings)
+                if found is not None:
+                    known[gamma] = Tried(settings, found[-1]), found
+        best = _choose(known[recipe.gamma][0], [each for each, _ in known.values()])
+        rounds = next(found for each, found in known.values() if each is best)
+        if len(known) > 1:
+            scores = ", ".join(f"{gamma}: {known[gamma][0].score:.1f}" for gamma in sorted(known, key=str))
+            told = [*told, f"gamma={best.settings.get('gamma', recipe.gamma)} of {scores}"]
+        settings = dict(best.settings)
+        if "fractions" not in self.fixed and not recipe.lists:
+            last = _fewer_rounds(rounds)
+            if last < len(recipe.fractions):
+                settings = {**settings, "fractions": recipe.fractions[:last]}
+                told = [*told, f"{last} of {len(recipe.fractions)} rounds: later ones lose"]
+                rounds = rounds[: last + 1]
+        return Tried(settings, rounds[-1]), told, rounds
+
+    def _found(self, at: "_Trials", chosen: Tried, told: list[str], rounds: list[Evidence]) -> Found:
+        count, images = len(at.folds.parts), len(self.task.labeled)
+        lines = [f"folds ({count} of {images} labels): {text}" for text in told]
+        record: dict[str, Any] = {"folds": count, "images": images, "chosen": dict(chosen.settings)}
+        record["tried"] = [
+            {"method": each.method, "settings": dict(each.settings), "score": each.score} for each in at.tried
+        ]
+        if rounds:
+            gain = evidence.difference([rounds[-1]], [rounds[0]])
+            title = catalogue.get(_rounds(self.methods) or "").title
+            lines.append(
+                f"folds expect {rounds[0].score():.1f} from the Baseline and {rounds[-1].score():.1f} from {title}: "
+                f"{gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {images} images)"
+            )
+            record["rounds"] = [each.score() for each in rounds]
+            record["gain"] = [gain.value, gain.low, gain.high]
+        return Found(dict(chosen.settings), tuple(lines), record)
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Trials on the same folds, so that they can be compared image by image."""
+
+    folds: Folds
+    lines: str
+    longest: int | None
+    tried: list[Tried] = field(default_factory=list)
+
+    def baseline(self, config: Config, settings: Mapping[str, Any]) -> Tried | None:
+        """First nets; None if they diverge."""
+        found = self._try(config, settings, catalogue.baseline().name)
+        return None if found is None else self.tried[-1]
+
+    def rounds(self, method: str, config: Config, settings: Mapping[str, Any]) -> list[Evidence] | None:
+        """A whole plan, round by round."""
+        return self._try(config, settings, method)
+
+    def _try(self, config: Config, settings: Mapping[str, Any], method: str) -> list[Evidence] | None:
+        changed = configuration.override(config, settings)
+        found = folds.tried(self.folds, changed, method, lines=self.lines, longest=self.longest)
+        if found is not None:
+            self.tried.append(Tried(dict(settings), found[-1], method))
+        return found
+
+
+def _choose(proposed: Tried, known: Sequence[Tried]) -> Tried:
+    """The best of what was tried, if it is clearly better than what was proposed."""
+    best = max(known, key=lambda each: each.score)
+    return best if _clearly_better(best.said, proposed.said) else proposed
+
+
+def _clearly_better(after: Evidence, before: Evidence) -> bool:
+    """In nine of ten draws of the images; of several that were tried, one is soon better by chance."""
+    return evidence.difference([after], [before]).low > 0
+
+
+def _times(factor: float, rate: float) -> float:
+    return float(f"{factor * rate:.6g}")
+
+
+def _fewer_rounds(rounds: Sequence[Evidence]) -> int:
+    """After how many rounds to end: all of them, unless an earlier one was clearly better."""
+    later = list(range(1, len(rounds)))
+    best = max(later, key=lambda number: rounds[number].score())
+    return best if _clearly_better(rounds[best], rounds[-1]) else later[-1]
