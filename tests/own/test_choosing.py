@@ -118,7 +118,7 @@ def test_thin_parts_keep_their_pixels(
     assert tuple(each.preset.config.data.size for each in setups) == sizes  # type: ignore[union-attr]
     assert line(setups[0], "size=").endswith(f": {why}")
     crops = [each.preset.config.data.crop for each in setups]  # type: ignore[union-attr]
-    assert crops[0] == (min(256, 32 * round(sizes[0] * 0.75 / 32)), min(256, sizes[0]))
+    assert crops[0] == (min(224, 32 * round(sizes[0] * 0.75 / 32)), min(224, sizes[0]))
     assert crops[1] == (256, 256)
 
 
@@ -323,6 +323,8 @@ def test_masks_get_two_nets_that_know_photos(
     assert config.recipe.optimizer == "adamw"
     assert config.recipe.encoder < 1
     assert "two nets that see differently" in line(setup, "net_b=")
+    assert config.data.by_class  # type: ignore[union-attr]
+    assert line(setup, "by_class=true")
     alike = choosing.choose(tmp_path, device, Asked.of({"net_b": "none"}, {})).preset.config
     assert (alike.net, alike.net_b, alike.recipe.share) == (config.net, None, 0.8)
     assert replace(alike.recipe, share=None) == config.recipe

@@ -229,6 +229,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         validation=held_out,
         size=seen.size,
         crop=seen.crop,
+        by_class=len(contents.classes) > 2,
     )
     alike = net_b in (None, net.name)
     recipe = schedules.for_pixels(options, large, net.published, frozen=net.frozen, alike=alike)
@@ -237,6 +238,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         f"size={seen.size}, crop={seen.crop[0]},{seen.crop[1]}: {seen.why}",
         f"net={net.name}, start {net.start}: {net.why}",
         _second_line(net_b) if asked.net_b is None else "",
+        "by_class=true: images of rare classes are drawn as often as others" if options.by_class else "",
         held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )

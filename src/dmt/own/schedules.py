@@ -103,7 +103,10 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     batch = 16 if large else 8
     pseudo = batch * 3 // 4
-    steps, steps_round = (1000, 600) if large else (300, 200)
+    # a step's time follows its pixels, and a CPU has to be done in minutes
+    height, width = options.crop
+    length = 1.0 if large else min(1.0, 192 * 192 / (height * width))
+    steps, steps_round = (1000, 600) if large else (round(300 * length), round(200 * length))
     rate = 3e-3 if frozen else 1e-3
     return replace(
         presets.get("scenes").config.recipe,
