@@ -350,7 +350,7 @@ def repeated(tree: Any) -> Any:
 
 
 WRONG = {
-    "epochs": 0, "labeled": 0, "unlabeled": 0, "rate": 0.0, "rate_ramp": "sine", "optimizer": "sgdd", "decay": "some",
+    "epochs": 0, "labeled": 0, "unlabeled": 0, "rate": 0.0, "rate_ramp": "sine", "optimizer": "sgdd", "decay": "none",
     "weight_decay": -1.0, "encoder": 0.0, "ema": 1.0, "threshold": 1.5, "weight": -1.0, "ramp": 2.0, "temperature": 0.0,
 }  # fmt: skip
 """Of options that several methods have, values that no training could mean."""

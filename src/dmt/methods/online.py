@@ -28,10 +28,10 @@ class StageOptions(MethodOptions):
     unlabeled: int | None = option(None, "unlabeled images per step, each counted once; none: batch_pseudo")
     rate: float | None = option(None, "learning rate; none: rate")
     rate_ramp: str | None = option(None, "how the learning rate falls; none: rate_ramp")
-    optimizer: Optimizer | None = option(None, "sgd, nesterov, adam or adamw; none: optimizer")
+    optimizer: Optimizer = option("sgd", "sgd, nesterov, adam or adamw")
     weight_decay: float | None = option(None, "weight decay; none: weight_decay")
-    decay: Decay | None = option(None, "which parameters decay: all, or kernels only; none: decay")
-    encoder: float | None = option(None, "the encoder's learning rate as a share of the rate; none: encoder")
+    decay: Decay = option("all", "which parameters decay: all, or kernels only")
+    encoder: float = option(1.0, "the encoder's learning rate as a share of the rate")
     ema: float | None = option(None, "decay of the slow copy; none: ema")
 
     def __post_init__(self) -> None:
@@ -46,18 +46,18 @@ class StageOptions(MethodOptions):
             value, words = getattr(self, key, None), "at least 0" if high == math.inf else "from 0 to 1"
             require(f"{self.group}.{key}", value, value is None or 0 <= value <= high, words)
         for key in ("encoder", "temperature"):
-            value = getattr(self, key, None)
-            require(f"{self.group}.{key}", value, value is None or value > 0, "greater than 0")
+            value = getattr(self, key, 1.0)
+            require(f"{self.group}.{key}", value, value > 0, "greater than 0")
 
     def schedule(self, recipe: Recipe) -> Schedule:
         """The same with what the recipe says filled in."""
         descent = Descent(
             rate=self.rate or recipe.rate,
-            optimizer=self.optimizer or recipe.optimizer,
+            optimizer=self.optimizer,
             momentum=recipe.momentum,
             weight_decay=recipe.weight_decay if self.weight_decay is None else self.weight_decay,
-            decay=self.decay or recipe.decay,
-            encoder=self.encoder or recipe.encoder,
+            decay=self.decay,
+            encoder=self.encoder,
         )
         return Schedule(
             epochs=self.epochs,

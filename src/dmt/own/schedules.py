@@ -5,7 +5,20 @@ from dataclasses import replace
 
 from dmt import presets
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.methods.groups import Groups, OnlineOptions
+from dmt.methods.online import (
+    CrossPseudoOptions,
+    CrossPseudoPastedOptions,
+    CutMixSegOptions,
+    FixMatchSegOptions,
+    MeanTeacherSegOptions,
+)
 from dmt.methods.recipe import Recipe
+
+ONLINE = (
+    FixMatchSegOptions, MeanTeacherSegOptions, CutMixSegOptions, CrossPseudoOptions, CrossPseudoPastedOptions,
+)  # fmt: skip
+"""Of methods for pixels that have an optimizer of their own: it must go with the rate, which they share."""
 
 
 def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
@@ -123,6 +136,7 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
         gamma=2.0,
         fractions=(0.3, 0.6, 0.9) if unlabeled >= 50 else (0.5, 0.9),
         share=0.8 if alike and labels >= 10 else None,
+        groups=Groups.of(OnlineOptions(epochs=10), *(kind(optimizer="adamw", encoder=0.1) for kind in ONLINE)),
     )
 
 
