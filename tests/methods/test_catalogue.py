@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dmt import presets
@@ -89,8 +91,16 @@ def test_unknown_method_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     "bad",
     [{"batch": 0}, {"rate": -1.0}, {"gamma": -0.1}, {"fractions": ()}, {"fractions": (0.5, 1.2)}, {"momentum": 1.0},
-     {"mixup": 0.0}, {"share": 0.4}, {"rate_ramp": "sine"}],
+     {"mixup": 0.0}, {"share": 0.4}, {"rate_ramp": "sine"}, {"encoder": 0.0}],
 )  # fmt: skip
 def test_recipe_refuses_what_nothing_could_mean(bad: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=next(iter(bad))):
         Recipe(**bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["baseline", "cl", "dmt", "oracle", "online"])
+def test_labels_and_stored_labels_have_one_optimizer(method: str) -> None:
+    recipe = replace(RECIPE, optimizer="adamw", decay="kernels", encoder=0.1)
+    for stage in catalogue.plan(method, recipe).stages:
+        descent = stage.schedule.descent
+        assert (descent.optimizer, descent.decay, descent.encoder) == ("adamw", "kernels", 0.1)

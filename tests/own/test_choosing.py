@@ -2,8 +2,10 @@
 
 import importlib.util
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -88,14 +90,36 @@ def test_many_photos_are_looked_at_less_often_by_a_cpu(tmp_path: Path, monkeypat
     assert line(setup, "stored_views=") == "stored_views=2: the encoders look at each photo so often, before training"
 
 
-def test_pixels_get_a_crop_that_fits(tmp_path: Path) -> None:
+def test_small_photos_with_masks_are_seen_as_they_are(tmp_path: Path) -> None:
     setup, data = mask_setup(tmp_path)
-    assert data.crop[0] == data.crop[1]
-    assert 32 <= data.crop[0] <= 64
-    assert data.crop[0] % 16 == 0
-    assert data.size == 128
-    assert f"size=128, crop={data.crop[0]},{data.crop[1]}" in line(setup, "size=")
+    assert (data.size, data.crop) == (128, (32 * round(48 / 32), 64))
+    assert line(setup, "size=") == "size=128, crop=64,64: your photos as they are, at most 64 pixels long"
     assert choosing.choose(tmp_path, CUDA).preset.config.data.size == 512  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("thickness", "sizes", "why"),
+    [
+        (80, (192, 512), "photos are shrunk to be fast; the thinnest parts of your masks would allow 80"),
+        (16, (400, 512), "photos are shrunk no further, since thin parts of your masks need these pixels"),
+        (4, (640, 800), "thin parts of your masks would need 800; no more than this, to be fast"),
+    ],
+)
+def test_thin_parts_keep_their_pixels(
+    tmp_path: Path, thickness: int, sizes: tuple[int, int], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    mask = np.zeros((600, 800), np.uint8)
+    mask[100 : 100 + thickness] = 1
+    for number in range(3):
+        photo_layout.save(Image.new("RGB", (800, 600)), tmp_path / f"labeled/images/{number}.jpg")
+        photo_layout.save(Image.fromarray(mask), tmp_path / f"labeled/masks/{number}.png")
+    setups = [choosing.choose(tmp_path, device) for device in (CPU, CUDA)]
+    assert tuple(each.preset.config.data.size for each in setups) == sizes  # type: ignore[union-attr]
+    assert line(setups[0], "size=").endswith(f": {why}")
+    crops = [each.preset.config.data.crop for each in setups]  # type: ignore[union-attr]
+    assert crops[0] == (min(224, 32 * round(sizes[0] * 0.75 / 32)), min(224, sizes[0]))
+    assert crops[1] == (256, 256)
 
 
 def test_unreadable_photos_do_not_decide(tmp_path: Path) -> None:
@@ -278,14 +302,45 @@ def test_a_start_that_is_asked_for_gets_a_net_that_can_take_it(tmp_path: Path, m
         assert choosing.choose(root, CPU, Asked(start=start)).preset.config.net == "frozen:tf_efficientnet_lite0"
 
 
+def large_masks(root: Path) -> Path:
+    """Photos with masks that nets pretrained on photos are chosen for."""
+    for path in photo_layout.write_masks(root, 12).rglob("*.*"):
+        if path.suffix in (".jpg", ".png"):
+            with Image.open(path) as image:
+                image.resize((200, 150), Image.Resampling.NEAREST).save(path)
+    return root
+
+
+@pytest.mark.parametrize(("device", "kind"), [(CPU, "frozen-fpn"), (CUDA, "fpn")])
+def test_masks_get_two_nets_that_know_photos(
+    tmp_path: Path, device: torch.device, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    setup = choosing.choose(large_masks(tmp_path), device)
+    config = setup.preset.config
+    assert (config.net, config.net_b) == (f"{kind}:tf_efficientnet_lite0", f"{kind}:tf_efficientnet_lite2")
+    assert (setup.preset.start, config.recipe.shape, config.recipe.share) == ("wheel", "pair", None)
+    assert config.recipe.optimizer == "adamw"
+    assert config.recipe.encoder < 1
+    assert "two nets that see differently" in line(setup, "net_b=")
+    assert config.data.by_class  # type: ignore[union-attr]
+    assert line(setup, "by_class=true")
+    alike = choosing.choose(tmp_path, device, Asked.of({"net_b": "none"}, {})).preset.config
+    assert (alike.net, alike.net_b, alike.recipe.share) == (config.net, None, 0.8)
+    assert replace(alike.recipe, share=None) == config.recipe
+    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    without = choosing.choose(tmp_path, device)
+    assert without.preset.start == "random"
+    assert choosing.INSTALL in line(without, "net=")
+
+
 def test_a_net_for_pixels_brings_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    root = photo_layout.write_masks(tmp_path, 10)
+    root = large_masks(tmp_path)
     usual = choosing.choose(root, CUDA).preset
-    assert choosing.choose(root, CUDA, Asked(usual.config.net)).preset == usual
     given = choosing.choose(root, CUDA, Asked("deeplab2:resnet50", start="timm"))
     assert line(given, "net=") == "net=deeplab2:resnet50, start timm: as you asked"
-    assert given.preset.config.recipe == usual.config.recipe
+    assert given.preset.config.recipe == replace(usual.config.recipe, share=0.8)
     for asked in (Asked("smp:unet/resnet34"), Asked("fcn-8")):
         preset = choosing.choose(root, CUDA, asked).preset
         assert (preset.start, preset.config.recipe.share) == ("random", None)
@@ -306,9 +361,7 @@ def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest
     assert fast.config.recipe.batch_pseudo > slow.config.recipe.batch_pseudo
     slow, fast = mask_setup(masks, labeled=10)[0].preset, choosing.choose(masks, CUDA).preset
     assert (slow.config.net, slow.start) == ("fcn-16", "random")
-    assert (fast.config.net, fast.start) == (
-        ("deeplab2:tf_efficientnet_lite0", "wheel") if wheel else ("fcn-32", "random")
-    )
+    assert (fast.config.net, fast.start) == ("smp:unet/resnet34" if wheel else "fcn-32", "random")
 
 
 @pytest.mark.parametrize("device", [CPU, CUDA])
@@ -323,6 +376,7 @@ def test_every_choice_is_told_and_can_be_overridden(
         image_setup(tmp_path / "images", device, labeled=5)[0],
         choosing.choose(photos, device),
         mask_setup(tmp_path / "masks", device, labeled=10)[0],
+        choosing.choose(large_masks(tmp_path / "large"), device),
     )
     for setup in made:
         config = setup.preset.config

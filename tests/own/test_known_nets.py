@@ -13,6 +13,7 @@ from dmt.fitting import run
 from dmt.models import names, starts, torchvision_pair
 from dmt.own import choosing
 from dmt.runs.progress import Silent
+from dmt.use import exporting, scoring
 from tests.data.folders import photo_layout
 from tests.fitting.test_photos_run import Notes
 
@@ -45,6 +46,14 @@ def photos(tmp_path: Path) -> Path:
     return root
 
 
+def dmt(patch: pytest.MonkeyPatch, *words: object) -> None:
+    """A command that ends well."""
+    patch.setattr(sys, "argv", ["dmt", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert not ended.value.code
+
+
 def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, notes = tmp_path / "run", Notes()
     report = run.fit(photos, out=out, settings=BRIEF, watcher=notes, device="cpu")
@@ -62,11 +71,7 @@ def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, m
     assert {path: path.stat().st_mtime_ns for path in out.glob("stages/**/*.safetensors")} == written
 
     shutil.rmtree(wheel)  # whoever uses a finished net needs them no more
-    words = ["dmt", "predict", out, photos / "unlabeled", "--out", tmp_path / "pred.csv"]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    assert not ended.value.code
+    dmt(monkeypatch, "predict", out, photos / "unlabeled", "--out", tmp_path / "pred.csv")
     assert len((tmp_path / "pred.csv").read_text().splitlines()) == 1 + 12
 
 
@@ -77,3 +82,33 @@ def test_a_run_of_another_net_needs_no_wheel(wheel: Path, photos: Path, tmp_path
     run.fit(photos, out=tmp_path / "run", method="baseline", settings=settings, watcher=notes, device="cpu")
     assert "net=resnet8-4, start random: as you asked" in notes
     assert "size=32" in notes
+
+
+def test_from_masks_to_masks(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = photo_layout.write_masks(tmp_path / "photos", labeled=3, unlabeled=3, test=1)
+    for path in [*root.rglob("*.jpg"), *root.rglob("*.png")]:
+        with Image.open(path) as image:
+            image.resize((110, 100), Image.Resampling.NEAREST).save(path)
+    brief = BRIEF | {"batch": 2, "batch_pseudo": 2, "batch_labeled": 1, "crop": "32,32"}
+    out, notes = tmp_path / "run", Notes()
+    report = run.fit(root, out=out, settings=brief, watcher=notes, device="cpu")
+    assert "net=frozen-fpn:tf_efficientnet_lite0, start wheel: it is pretrained on photos" in notes
+    assert "net_b=frozen-fpn:tf_efficientnet_lite2: two nets that see differently" in notes
+    assert "B0: 315 tensors of the encoder from tf_efficientnet_lite2.pth; decoder and head random" in notes
+    for job in report.jobs:
+        assert job.both is not None
+        assert job.shipped() == job.both
+
+    shutil.rmtree(wheel)
+    scored = scoring.shipped_net(out, "dmt", None, torch.device("cpu"))
+    exporting.export(out, "safetensors", out=tmp_path / "net.safetensors")
+    again = exporting.load(tmp_path / "net.safetensors")
+    images = torch.rand(1, 3, 100, 110, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(again.net(images), scored.net(images))
+    dmt(monkeypatch, "report", out, "--out", tmp_path / "report.html")
+    assert "both, %" in (tmp_path / "report.html").read_text()
+    dmt(monkeypatch, "predict", out, root / "unlabeled", "--out", tmp_path / "found")
+    found = sorted((tmp_path / "found/masks").iterdir())
+    assert len(found) == 3
+    with Image.open(found[0]) as mask:
+        assert mask.size == (110, 100)

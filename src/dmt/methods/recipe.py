@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from dmt.core import labeling_views, ramps
+from dmt.core.schedule import Decay, Optimizer
 from dmt.errors import ConfigError, unknown
 from dmt.methods.groups import Groups
 from dmt.methods.plan import Labeler
@@ -46,8 +47,11 @@ class Recipe:
     rate: float = option(0.2, "learning rate of Baseline and Oracle")
     rate_round: float | tuple[float, ...] = option(0.1, "learning rate of a round; a list for one a round")
     rate_ramp: str = option("cosine", "how the learning rate falls: cosine, poly or constant")
-    momentum: float = option(0.9, "SGD momentum")
-    weight_decay: float = option(5e-4, "weight decay, on every parameter")
+    optimizer: Optimizer = option("sgd", "rounds and Baseline: sgd, nesterov, adam or adamw", neutral=True)
+    momentum: float = option(0.9, "SGD momentum, or Adam's β1")
+    weight_decay: float = option(5e-4, "weight decay")
+    decay: Decay = option("all", "likewise: which parameters decay, all or kernels only", neutral=True)
+    encoder: float = option(1.0, "likewise: the encoder's learning rate as a share of the rate", neutral=True)
     mixup: float | None = option(0.75, "mixup's Beta parameter, or none")
     mixup_round: float | Literal["same"] | tuple[float | None, ...] | None = option(
         "same", "mixup's Beta parameter in rounds, or none; same: as mixup; a list for one a round", neutral=True
@@ -90,6 +94,7 @@ class Recipe:
         for key in ("rate", "rate_round"):
             for value in self._values(key):
                 require(key, value, value > 0, "greater than 0")
+        require("encoder", self.encoder, self.encoder > 0, "greater than 0")
         for key in ("gamma", "gamma2", "weight_decay"):
             for value in self._values(key):
                 require(key, value, (value or 0) >= 0, "at least 0")

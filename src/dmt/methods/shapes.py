@@ -89,7 +89,9 @@ def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Lab
 
 
 def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled: int = 0) -> Schedule:
-    descent = Descent(rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    descent = Descent(
+        rate, recipe.optimizer, recipe.momentum, recipe.weight_decay, decay=recipe.decay, encoder=recipe.encoder
+    )
     return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema)
 
 

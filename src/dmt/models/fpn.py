@@ -14,8 +14,8 @@ from dmt.models import alignment
 from dmt.models.fcn import Layer
 
 STRIDES = (4, 8, 16, 32)
-WIDTH = 128
-"""Channels of the decoder."""
+WIDTH, WIDTH_FROZEN = 128, 64
+"""Channels of the decoder; on a frozen encoder a light one learns as much, in less than half the time."""
 
 
 class Decoder(nn.Module):
@@ -59,8 +59,9 @@ class FPN(nn.Module):
         super().__init__()
         self.encoder = encoder.requires_grad_(not frozen)
         self._levels, channels = _levels(encoder), encoder.feature_info.channels()
-        self.decoder = Decoder([channels[level] for level in self._levels], WIDTH)
-        self.head = nn.Conv2d(WIDTH, classes, 1)
+        width = WIDTH_FROZEN if frozen else WIDTH
+        self.decoder = Decoder([channels[level] for level in self._levels], width)
+        self.head = nn.Conv2d(width, classes, 1)
         self.patches = patches
         self.frozen = frozen
         self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})

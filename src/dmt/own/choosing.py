@@ -18,7 +18,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.methods.recipe import Recipe
 from dmt.models import names
-from dmt.own import schedules
+from dmt.own import choosing_pixels, schedules
 from dmt.presets import Preset
 
 LOOKED_AT = 200
@@ -195,7 +195,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         f"task: images get labels, {len(contents.classes)} classes ({contents.layout})",
         f"size={size}: the photos' shorter side has a median of {side}" + _cap(large, side, size),
         f"net={net.name}, start {net.start}: {net.why}",
-        f"net_b={net_b}: two nets that see differently teach each other more" if net_b and asked.net_b is None else "",
+        _second_line(net_b) if asked.net_b is None else "",
         f"stored_views={options.stored_views}: the encoders look at each photo so often, before training"
         if options.stored_views
         else "",
@@ -215,15 +215,11 @@ def _views(contents: FolderContents, large: bool) -> int:
 
 def _pixels(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
-    most = 512 if large else 128
-    crop = _rounded(min(side, most), 256 if large else 64)
-    net = "fcn-32" if large else "fcn-16"
-    if large and asked.published:
-        net = f"deeplab2:{KNOWN}"
-    elif large and _installed("segmentation_models_pytorch"):
-        net = "smp:unet/resnet34"
-    net = asked.net or net
-    start = asked.start_of(net)
+    net = _pixel_net(asked, large, side)
+    ours = asked.net is None and net.published and not asked.single
+    net_b = f"{names.kind(net.name)}:{KNOWN_B}" if ours else asked.net_b
+    slow = choosing_pixels.CPU if net.frozen else choosing_pixels.CPU_SMALL
+    seen = choosing_pixels.seen(contents, choosing_pixels.GPU if large else slow)
     held_out, held_out_line = _held_out(len(contents.labeled) // 2, bool(contents.validation))
     options = PhotoMaskOptions(
         classes=contents.classes,
@@ -231,19 +227,45 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         labels=len(contents.labeled),
         unlabeled=len(contents.unlabeled),
         validation=held_out,
-        size=most,
-        crop=(crop, crop),
+        size=seen.size,
+        crop=seen.crop,
+        by_class=len(contents.classes) > 2,
     )
-    recipe = schedules.for_pixels(options, large, pretrained=start != "random" and names.kind(net) != "fcn")
+    alike = net_b in (None, net.name)
+    recipe = schedules.for_pixels(options, large, net.published, frozen=net.frozen, alike=alike)
     lines = (
         f"task: pixels get labels, {len(contents.classes)} classes ({contents.layout})",
-        f"size={most}, crop={crop},{crop}: the photos' shorter side has a median of {side}" + _cap(large, side, crop),
-        f"net={net}, start {start}: " + ("as you asked" if asked.net else _pixel_net_line(large, start)),
+        f"size={seen.size}, crop={seen.crop[0]},{seen.crop[1]}: {seen.why}",
+        f"net={net.name}, start {net.start}: {net.why}",
+        _second_line(net_b) if asked.net_b is None else "",
+        "by_class=true: images of rare classes are drawn as often as others" if options.by_class else "",
         held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
-    preset = replace(presets.get("photo-masks"), config=Config(options, recipe, net=net), start=_default(start))
+    config = Config(options, recipe, net=net.name, net_b=net_b if ours else None)
+    preset = replace(presets.get("photo-masks"), config=config, start=_default(net.start))
     return FolderSetup(preset, contents, tuple(line for line in lines if line))
+
+
+def _pixel_net(asked: Asked, large: bool, side: int) -> _Net:
+    """For photos with masks."""
+    if asked.net is not None:
+        return _Net(asked.net, asked.start_of(asked.net), "as you asked")
+    if asked.published and (side >= LARGE or asked.start is not None):
+        start = asked.start or "wheel"
+        learns = "a GPU is there" if large else "only its decoder is trained on yours"
+        kind = "fpn" if large else "frozen-fpn"
+        return _Net(f"{kind}:{KNOWN}", start, f"it is pretrained on photos, and {learns}")
+    hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
+    start = asked.start or "random"
+    if not large:
+        return _Net("fcn-16", start, "a small net, since this is a CPU" + hint)
+    smp = _installed("segmentation_models_pytorch")
+    return _Net("smp:unet/resnet34" if smp else "fcn-32", start, "a GPU is there" + hint)
+
+
+def _second_line(net_b: str | None) -> str:
+    return f"net_b={net_b}: two nets that see differently teach each other more" if net_b else ""
 
 
 def _default(start: str) -> str:
@@ -266,12 +288,6 @@ def _held_out(labels: int, there: bool) -> tuple[int, str]:
 
 def _cap(large: bool, side: int, chosen: int) -> str:
     return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
-
-
-def _pixel_net_line(large: bool, start: str) -> str:
-    if not large:
-        return "a small net, since this is a CPU; for photos of many different things, use a GPU"
-    return "a GPU is there" + ("" if start != "random" else f"; for a net pretrained on photos, {INSTALL}")
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:

@@ -1,6 +1,7 @@
 """How fast a folder is read, labeled and learned from on this device: a few seconds of each before a run."""
 
 import importlib.util
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -87,8 +88,10 @@ def rehearse(
         return _of_features(config, task, execution, methods, reading, end)
     kinds = {kind(stage): stage for stage in _by_length(config, methods)}
     trial = _Trial(config, task, execution)
+    lines = "AB" if config.recipe.shape == "pair" and config.net_b not in (None, config.net) else "A"
     with execution.active():
-        forward = trial.forward(patience / 4)
+        forwards = {line: trial.forward(patience / 4 / len(lines), line) for line in lines}
+        forward = statistics.fmean(forwards.values())
         pace, steps = forward / build.forward_share(config.net), dict[Kind, float]()
         for place, (each, stage) in enumerate(kinds.items()):
             left = end - timing.now(device)
@@ -98,6 +101,8 @@ def rehearse(
                 steps[each] = expected
                 continue
             factor = _work(stage, config) / _work(small, config)
+            # two different nets take turns, and one of them is tried
+            factor *= forward / forwards.get("".join(stage.lines), forward)
             steps[each] = factor * trial.step(small, max(share, 0.0))
             pace = steps[each] / _work(stage, config)
     return Rates(reading, steps, forward)

@@ -5,7 +5,20 @@ from dataclasses import replace
 
 from dmt import presets
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.methods.groups import Groups, OnlineOptions
+from dmt.methods.online import (
+    CrossPseudoOptions,
+    CrossPseudoPastedOptions,
+    CutMixSegOptions,
+    FixMatchSegOptions,
+    MeanTeacherSegOptions,
+)
 from dmt.methods.recipe import Recipe
+
+ONLINE = (
+    FixMatchSegOptions, MeanTeacherSegOptions, CutMixSegOptions, CrossPseudoOptions, CrossPseudoPastedOptions,
+)  # fmt: skip
+"""Of methods for pixels that have an optimizer of their own: it must go with the rate, which they share."""
 
 
 def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
@@ -72,8 +85,17 @@ def for_a_last_layer(options: PhotoOptions, large: bool, alike: bool = True) -> 
     )
 
 
-def for_pixels(options: PhotoMaskOptions, large: bool, pretrained: bool) -> Recipe:
-    """For a net that labels pixels; arguments as in `for_images`."""
+def for_pixels(
+    options: PhotoMaskOptions, large: bool, pretrained: bool, *, frozen: bool = False, alike: bool = True
+) -> Recipe:
+    """For a net that labels pixels; arguments as in `for_images`.
+
+    Args:
+        frozen: only its decoder learns.
+        alike: both nets have one encoder, so that only different labels can make them differ.
+    """
+    if pretrained:
+        return _for_published_pixels(options, large, frozen, alike)
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     base = presets.get("scenes").config.recipe
     recipe = replace(base, batch=min(16, max(4, labels)), fractions=_fractions(unlabeled), share=None)
@@ -82,14 +104,40 @@ def for_pixels(options: PhotoMaskOptions, large: bool, pretrained: bool) -> Reci
         # fewer rounds, each long enough for a small net to use its labels
         recipe = replace(recipe, gamma=0.5, fractions=(0.4, 0.7, 1.0) if unlabeled >= 50 else recipe.fractions)
     steps, steps_round = (2000, 1000) if large else (600, 240)
-    recipe = replace(
+    return replace(
         recipe,
         epochs=_epochs(steps, recipe.batch, labels),
         epochs_round=_epochs(steps_round, recipe.batch_pseudo, unlabeled),
     )
-    if pretrained:
-        recipe = replace(recipe, share=0.8 if labels >= 10 else None, rate=2e-3, rate_round=1e-3, gamma=5.0)
-    return recipe
+
+
+def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, alike: bool) -> Recipe:
+    """For an encoder that knows photos with a decoder that does not; chosen in benchmarks/results/folder_masks.md."""
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    batch = 16 if large else 8
+    pseudo = batch * 3 // 4
+    # a step's time follows its pixels, and a CPU has to be done in minutes
+    height, width = options.crop
+    length = 1.0 if large else min(1.0, 192 * 192 / (height * width))
+    steps, steps_round = (1000, 600) if large else (round(300 * length), round(200 * length))
+    rate = 3e-3 if frozen else 1e-3
+    return replace(
+        presets.get("scenes").config.recipe,
+        batch=batch,
+        batch_pseudo=pseudo,
+        batch_labeled=batch - pseudo,
+        epochs=_epochs(steps, batch, labels),
+        epochs_round=_epochs(steps_round, pseudo, unlabeled),
+        optimizer="adamw",
+        rate=rate,
+        rate_round=rate / 2,
+        weight_decay=1e-2,
+        encoder=0.1,
+        gamma=2.0,
+        fractions=(0.3, 0.6, 0.9) if unlabeled >= 50 else (0.5, 0.9),
+        share=0.8 if alike and labels >= 10 else None,
+        groups=Groups.of(OnlineOptions(epochs=10), *(kind(optimizer="adamw", encoder=0.1) for kind in ONLINE)),
+    )
 
 
 def _fractions(unlabeled: int) -> tuple[float, ...]:
