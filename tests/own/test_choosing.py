@@ -27,8 +27,8 @@ def image_setup(root: Path, device: torch.device = CPU, **counts: int) -> tuple[
     return setup, setup.preset.config.data
 
 
-def mask_setup(root: Path, device: torch.device = CPU, labeled: int = 6) -> tuple[FolderSetup, PhotoMaskOptions]:
-    setup = choosing.choose(photo_layout.write_masks(root, labeled), device)
+def mask_setup(root: Path, device: torch.device = CPU, **counts: int) -> tuple[FolderSetup, PhotoMaskOptions]:
+    setup = choosing.choose(photo_layout.write_masks(root, **counts), device)
     assert isinstance(setup.preset.config.data, PhotoMaskOptions)
     return setup, setup.preset.config.data
 
@@ -144,7 +144,7 @@ def test_one_class_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (4, 0), (5, 1), (10, 2)])
 def test_validation_of_images(tmp_path: Path, labeled: int, held_out: int) -> None:
-    setup, data = image_setup(tmp_path, labeled=labeled)
+    setup, data = image_setup(tmp_path, labeled=labeled, test=0)
     assert data.validation == held_out
     said = line(setup, f"validation={held_out}:")
     assert ("nothing can warn you" in said) == (held_out == 0)
@@ -159,10 +159,21 @@ def test_the_rarest_class_decides(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("labeled", "held_out"), [(1, 0), (9, 0), (10, 1), (40, 4)])
 def test_validation_of_pixels(tmp_path: Path, labeled: int, held_out: int) -> None:
-    setup, data = mask_setup(tmp_path, labeled=labeled)
+    setup, data = mask_setup(tmp_path, labeled=labeled, test=0)
     assert data.validation == held_out
     assert data.sizes.labeled == labeled - held_out
     line(setup, f"validation={held_out}:")
+
+
+@pytest.mark.parametrize("kind", ["images", "masks"])
+def test_few_labels_all_teach_where_there_is_a_test(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setup_of, labeled = (image_setup, 10) if kind == "images" else (mask_setup, 40)
+    setup, data = setup_of(tmp_path, labeled=labeled, test=2)
+    assert data.validation == 0
+    assert "all of them teach" in line(setup, "validation=0:")
+    monkeypatch.setattr(choosing, "JUDGES", 4)
+    enough = choosing.choose(setup.contents.root, CPU).preset.config.data
+    assert enough.validation == (2 if kind == "images" else 4)
 
 
 def test_validation_of_the_user_is_used(tmp_path: Path) -> None:

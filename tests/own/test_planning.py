@@ -70,7 +70,7 @@ def test_reading_and_labeling_count(images: tuple[Config, FolderContents]) -> No
     every = sum(len(part) for _, part in contents.parts())
     assert planning.forecast(config, contents, replace(nothing, reading=1.0), USUAL) == every == 15 + 60 + 6
     stages = catalogue.plan("dmt", config.recipe).stages
-    scored = 6 + 3  # test, and one of each class held out
+    scored = 6  # test; all labels teach
     rounds = [stage for stage in stages if stage.labels is not None]  # each labels all, and weighs them when it is done
     expected = 2 * scored * len(stages) + 2 * 60 * len(rounds)  # raw and EMA; teacher and student
     assert planning.forecast(config, contents, replace(nothing, forward=1.0), USUAL) == expected

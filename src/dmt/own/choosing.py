@@ -48,6 +48,9 @@ MANY = 100
 LEAST = 5
 """Labels of a class below which none is held out for validation."""
 
+JUDGES = 50
+"""Images below which validation decides by chance: then all labels teach if there are others to measure on."""
+
 
 @dataclass(frozen=True)
 class FolderSetup:
@@ -175,7 +178,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
     ours = asked.net is None and net.frozen and not asked.single
     net_b = f"frozen:{KNOWN_B}" if ours else asked.net_b
     size = _rounded(side, _most(net, large, len(contents.unlabeled)), _sides(net.name, net_b))
-    validation, held_out_line = _held_out(min(counts), bool(contents.validation))
+    validation, held_out_line = _held_out(contents)
     options = PhotoOptions(
         classes=contents.classes,
         labels=len(contents.labeled),
@@ -220,7 +223,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
     net_b = f"{names.kind(net.name)}:{KNOWN_B}" if ours else asked.net_b
     slow = choosing_pixels.CPU if net.frozen else choosing_pixels.CPU_SMALL
     seen = choosing_pixels.seen(contents, choosing_pixels.GPU if large else slow)
-    held_out, held_out_line = _held_out(len(contents.labeled) // 2, bool(contents.validation))
+    held_out, held_out_line = _held_out(contents)
     options = PhotoMaskOptions(
         classes=contents.classes,
         palette=tuple(number for color in contents.palette for number in color),
@@ -273,17 +276,28 @@ def _default(start: str) -> str:
     return start if start == "wheel" else "random"
 
 
-def _held_out(labels: int, there: bool) -> tuple[int, str]:
-    """Labels of each class, or images with masks, to hold out for validation; and a line about it."""
-    if there:
+def judges(contents: FolderContents) -> int:
+    """Labels of each class, or images with masks, that can be held out for validation at most."""
+    if contents.validation:
+        return 0
+    given = [photo.label for photo in contents.labeled]
+    labels = len(given) // 2 if contents.pixels else min(map(given.count, range(len(contents.classes))))
+    return min(100 if contents.pixels else 20, labels // 5) if labels >= LEAST else 0
+
+
+def _held_out(contents: FolderContents) -> tuple[int, str]:
+    """How many to hold out for validation, and a line about it."""
+    if contents.validation:
         return 0, "validation: the images in val/"
-    if labels < LEAST:
-        return 0, (
-            "validation=0: too few labels to hold any out, so the last net is used unchecked and nothing can warn you; "
-            "put images into val/ or test/ to know"
-        )
-    count = min(20, max(1, labels // 5))
-    return count, f"validation={count}: held out from the labels to choose between nets"
+    count = judges(contents)
+    if count and not contents.test:
+        return count, f"validation={count}: held out from the labels, since there is no test/ to measure on"
+    if count * (1 if contents.pixels else len(contents.classes)) >= JUDGES:
+        return count, f"validation={count}: held out from the labels to choose between nets"
+    return 0, (
+        f"validation=0: {len(contents.labeled)} labels are too few to hold any out, so all of them teach, and the last "
+        "nets are used unchecked: nothing can warn you; put images into val/ to have them chosen"
+    )
 
 
 def _cap(large: bool, side: int, chosen: int) -> str:

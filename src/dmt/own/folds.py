@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dmt.errors import DivergenceError
 from dmt.methods import catalogue
 from dmt.methods.plan import Plan, Stage
 from dmt.models import build
+from dmt.models.frozen import Frozen
 from dmt.models.mean_of_nets import MeanOfNets
 from dmt.pseudo import labeler
 from dmt.pseudo.labeler import Teacher, Wish
@@ -60,6 +61,7 @@ class Folds:
     execution: Execution
     parts: Sequence[Tensor]
     tell: Callable[[], None] = lambda: None
+    built: dict[str, nn.Module] = field(default_factory=dict)  # nets with frozen encoders, by name
 
     def rounds(self, config: Config, method: str, lines: str = "AB", longest: int | None = None) -> list[Evidence]:
         """What a method's nets say of images that they were not taught, all nets of a round together, round by round.
@@ -100,7 +102,7 @@ class Folds:
         stage = replace(stage, schedule=replace(stage.schedule, ema=None))
         nets: Nets
         if stage.start is not None:
-            nets = {line: copy.deepcopy(done[stage.start][line]) for line in stage.lines}
+            nets = {line: _copied(done[stage.start][line]) for line in stage.lines}
         else:
             nets = {line: self._fresh(config, line, seed) for line in stage.lines}
         pseudo, sizes = None, replace(self.task.sizes(0), labeled=len(labeled))
@@ -125,10 +127,20 @@ class Folds:
 
     def _fresh(self, config: Config, line: str, seed: int) -> nn.Module:
         spec = self.task.net_spec(config.net_of(line))
-        net = build.build(spec, streams.seed_of(seed, "net", line))
-        if not isinstance(self.task, FeatureTask):  # its encoders have looked already
+        number = streams.seed_of(seed, "net", line)
+        if not isinstance(self.task, FeatureTask):
+            net = build.build(spec, number)
             self.starts.fill(net, spec, line)
-        return net
+            return net
+        if spec.name not in self.built:
+            self.built[spec.name] = build.build(spec, number)
+        fresh = _copied(self.built[spec.name])  # its encoder has looked already, and stays
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(number)
+            for module in fresh.body.head.modules():  # type: ignore[union-attr]
+                if isinstance(module, nn.Linear | nn.BatchNorm1d):
+                    module.reset_parameters()
+        return fresh
 
     def _labels(self, teacher: nn.Module, stage: Stage, seed: int) -> PseudoLabels[Tensor]:
         wanted = stage.labels
@@ -144,6 +156,13 @@ class Folds:
         for view, output in inference.logits(net, self.task, images, device):
             assert view.truth is not None
             found.add(part[view.positions], output, view.truth)
+
+
+def _copied(net: nn.Module) -> nn.Module:
+    """A net of its own; a frozen encoder is shared."""
+    body = getattr(net, "body", None)
+    shared = {id(body.encoder): body.encoder} if isinstance(body, Frozen) else {}
+    return copy.deepcopy(net, shared)
 
 
 def tried(folds: Folds, config: Config, method: str, **how: Any) -> list[Evidence] | None:

@@ -10,7 +10,7 @@ from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
-from dmt.own import rehearsal
+from dmt.own import rehearsal, search
 from dmt.own.rehearsal import Rates
 
 SHARE = 0.85
@@ -43,6 +43,11 @@ def forecast(config: Config, contents: FolderContents, rates: Rates, methods: Se
     labeled = sum(stage.labels.passes + weighed for stage in planned if stage.labels is not None) * sizes.unlabeled
     passes = sum(_nets(stage) * scored for stage in planned) + labeled
     photos = sum(len(part) for _, part in contents.parts())
+    training += sum(
+        rates.steps[rehearsal.kind(stage)] * steps
+        for stage, steps in search.plans(config, methods, sizes.labeled, rates.large)
+        if rehearsal.kind(stage) in rates.steps
+    )
     return (
         photos * rates.reading + training + passes * rates.forward + _encoded(config, photos, scored) * rates.encoding
     )

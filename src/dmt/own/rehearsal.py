@@ -53,6 +53,7 @@ class Rates:
     steps: Mapping[Kind, float]  # one step of a stage, by its kind
     forward: float  # one image outside of training
     encoding: float = 0.0  # one view of an image by every frozen encoder whose features are stored
+    large: bool = False  # on a GPU
 
 
 def kind(stage: Stage) -> Kind:
@@ -105,7 +106,7 @@ def rehearse(
             factor *= forward / forwards.get("".join(stage.lines), forward)
             steps[each] = factor * trial.step(small, max(share, 0.0))
             pace = steps[each] / _work(stage, config)
-    return Rates(reading, steps, forward)
+    return Rates(reading, steps, forward, large=execution.on_cuda)
 
 
 def _of_features(
@@ -130,7 +131,7 @@ def _of_features(
     quick = _Trial(config, seen, execution)
     kinds = {kind(stage): stage for stage in stages(config, methods)}
     steps = {each: quick.step(stage, (end - timing.now(device)) / 8) for each, stage in kinds.items()}
-    return Rates(reading, steps, 0.0, encoding)
+    return Rates(reading, steps, 0.0, encoding, execution.on_cuda)
 
 
 def _features(net: nn.Module) -> int:

@@ -65,12 +65,12 @@ def tune(
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
     seeds, given = request.several(seed), request.by_line(start)
-    config, notes = _default(data, settings or {}, given, device)
+    common, config, notes = _default(data, dict(settings or {}), given, device)
     space = search_space.default(config) if not grid else search_space.parse(grid)
     _require_sense(space, config, (method, search, trials))
     if not seeds:
         raise ConfigError("nothing to train: give at least one seed")
-    frame = Frame(data, Path(out), method, seeds, dict(settings or {}), given, str(data_folder), device, anyway)
+    frame = Frame(data, Path(out), method, seeds, common, given, str(data_folder), device, anyway)
     _require_sound(frame, watcher)
     with watcher or progress.default() as watching, frame.claimed(config):
         for line in notes:
@@ -81,9 +81,12 @@ def tune(
 
 
 def _default(
-    data: str | Path, settings: Mapping[str, Any], starts: Mapping[str, str], device: str
-) -> tuple[Config, tuple[str, ...]]:
-    """The configuration that is tuned, with lines about how it was chosen; it must have validation images."""
+    data: str | Path, settings: dict[str, Any], starts: Mapping[str, str], device: str
+) -> tuple[dict[str, Any], Config, tuple[str, ...]]:
+    """Settings of all trials, the configuration that is tuned, and lines about how it was chosen.
+
+    It must have validation images: of a user's folder without any, some labels are held out.
+    """
     own = folder_policy.own_folder(data)
     notes: tuple[str, ...] = ()
     if own is None:
@@ -91,13 +94,16 @@ def _default(
         judges = config.data.validation
     else:
         setup = choosing.choose(own, environment.pick_device(device), Asked.of(settings, starts))
+        if not setup.preset.config.data.validation and (count := choosing.judges(setup.contents)):
+            settings = {"validation": count} | settings
+            notes = (f"validation={count}: held out from the labels to judge settings by",)
         config = configuration.override(setup.preset.config, settings)
-        notes = (*setup.contents.notes, *setup.lines)
+        notes = (*setup.contents.notes, *setup.lines, *notes)
         judges = len(setup.contents.validation) or planning.validation_images(config)
     if not judges:
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
         raise ConfigError(f"there are no validation images to judge settings by; {where}")
-    return config, notes
+    return settings, config, notes
 
 
 def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
@@ -196,6 +202,7 @@ class _Tuner:
                 stop=self._stop,
                 donors=[trial.folder for trial in self._trials.values()],
                 anyway=frame.anyway,
+                folds=False,  # the trials themselves are the search
             )
         except DivergenceError as error:
             return str(error)
