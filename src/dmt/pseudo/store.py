@@ -12,6 +12,18 @@ from dmt.pseudo.background import Cancelable
 from dmt.types import ProgressCallback
 
 
+DIGEST = "digest"
+"""The entry of ``pseudo.json`` that vouches for the labels; beside provenance."""
+
+SUREST = 1.0 + 1e-4
+"""The greatest confidence: probabilities are sums of rounded numbers."""
+
+
+def remedy(folder: Path) -> str:
+    """What to do about damaged labels of a stage."""
+    return f"restore it from a copy, or delete {folder} and repeat the command to make that stage again"
+
+
 class Store(ABC, Generic[Planes]):
     """The pseudo labels of a stage: who labeled, in which round, how sure. Written once, then read-only.
 
