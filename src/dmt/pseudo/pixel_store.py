@@ -157,10 +157,10 @@ class PixelStore(Store[Ragged]):
         """Labels (H, W) uint8 of one image, 255 where unselected: all that a finished stage keeps."""
         path = self._paths[position]
         try:
-            with Image.open(io.BytesIO(self._content(path, position, "labels"))) as image:
+            with Image.open(io.BytesIO(_content(path, self._checksum("labels", position)))) as image:
                 labels = np.array(image)
-        except (OSError, SyntaxError) as error:  # Pillow calls a broken PNG either
-            raise self._damaged(f"{path} is unreadable ({error})") from error
+        except (OSError, SyntaxError, ValueError) as error:  # Pillow has several for a broken PNG
+            raise self._damaged(f"{path} is missing or damaged ({error})") from error
         if int(labels.max(where=labels != UNSELECTED, initial=0)) >= len(self.summary["coverage"]["kept"]):
             raise self._damaged(f"{path} has labels that are no classes")
         return labels
@@ -182,17 +182,26 @@ class PixelStore(Store[Ragged]):
     def _codes(self, position: int, size: tuple[int, int]) -> np.ndarray:
         path = self._paths[position].with_suffix(".code")
         try:
-            return code_planes.unpack(self._content(path, position, "codes"), size)
+            return code_planes.unpack(_content(path, self._checksum("codes", position)), size)
         except (OSError, *code_planes.DAMAGE) as error:
             raise self._damaged(f"{path} is missing or damaged ({error})") from error
 
-    def _content(self, path: Path, position: int, kind: str) -> bytes:
-        """Of the file of one image, as it was written."""
-        content = path.read_bytes()
-        known = self.summary.get("checksums")  # not in runs of 0.2 and before
-        if known is not None and known[kind][position : position + 1] != [checksum(content)]:
-            raise self._damaged(f"{path} is damaged: it is not what was written there")
-        return content
+    def _checksum(self, kind: str, position: int) -> int | None:
+        """Of the file of one image when it was written; None in runs of 0.2 and before."""
+        known: dict[str, list[int]] | None = self.summary.get("checksums")
+        return None if known is None else known[kind][position]
 
     def _damaged(self, what: str) -> RunError:
         return RunError(f"{what}; {store.remedy(self.folder)}")
+
+
+def _content(path: Path, known: int | None) -> bytes:
+    """Of a file; its checksum must be the known one.
+
+    Raises:
+        ValueError: if it is another one.
+    """
+    content = path.read_bytes()
+    if known not in (None, checksum(content)):
+        raise ValueError("it is not what was written there")
+    return content

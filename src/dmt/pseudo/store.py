@@ -11,7 +11,6 @@ from dmt.data.sets import Planes, PseudoLabels, UnlabeledSet
 from dmt.pseudo.background import Cancelable
 from dmt.types import ProgressCallback
 
-
 DIGEST = "digest"
 """The entry of ``pseudo.json`` that vouches for the labels; beside provenance."""
 

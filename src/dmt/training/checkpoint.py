@@ -38,6 +38,12 @@ class Checkpoint:
         state = self.state()
         return state is not None and bool(state["done"])
 
+    @property
+    def vouched(self) -> bool:
+        """Whether digests tell if the files are those that were saved; until 0.2 there were none."""
+        state = self.state()
+        return state is None or "digests" in state
+
     def save(self, trainer: Trainer, **extra: Any) -> None:
         """Write a new folder, then point to it, then drop the one before."""
         done = trainer.step >= trainer.steps
@@ -49,9 +55,7 @@ class Checkpoint:
                 tensors[MEMORY] = trainer.memory
         digests = {name: files.write_tensors(place / name, each) for name, each in tensors.items()}
         state = {"done": done, "step": trainer.step, "steps": trainer.steps, "device": trainer.device.type}
-        files.write_json(
-            self.folder / run_files.STATE, state | {"checkpoint": place.name, "digests": digests} | extra
-        )
+        files.write_json(self.folder / run_files.STATE, state | {"checkpoint": place.name, "digests": digests} | extra)
         self._drop_others(place)
 
     def _drop_others(self, place: Path) -> None:
@@ -113,7 +117,7 @@ class Checkpoint:
     def _read(self, state: dict[str, Any], name: str) -> dict[str, Tensor]:
         """The tensors of a file, as they were saved."""
         path = self.folder / state["checkpoint"] / name
-        if "digests" in state:  # not in runs of 0.2 and before
+        if "digests" in state:
             files.require_digest(path, state["digests"].get(name), self._remedy)
         tensors = files.read_tensors(path)
         files.require_finite(path, tensors, self._remedy)
