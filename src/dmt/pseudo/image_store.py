@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dmt import files, run_files
+from dmt.core import shapes
 from dmt.data.sets import PseudoLabels, UnlabeledSet
 from dmt.errors import RunError
 from dmt.pseudo import store
@@ -82,12 +83,12 @@ class ImageStore(Store[Tensor]):
     def require_possible(self, folder: Path, images: int, classes: int) -> None:
         """Refuse labels that no teacher of so many images and classes can have given."""
         labels, confidence = self.target.labels, self.target.confidence
-        shapes = [tuple(each.shape) for each in (labels, confidence, self.selected)]
-        if any(shape != (images,) for shape in shapes) or self.selected.dtype != torch.bool:
+        whole = all(tuple(each.shape) == (images,) for each in (labels, confidence, self.selected))
+        if not whole or self.selected.dtype != torch.bool:
             wrong = f"it does not hold one label for each of {images:,} images"
         elif images and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
             wrong = f"some labels are none of the {classes} classes"
-        elif not bool(((confidence >= 0) & (confidence <= store.SUREST)).all()):  # false for NaN too
+        elif not bool(((confidence >= 0) & (confidence <= shapes.SUREST)).all()):  # false for NaN too
             wrong = "some confidence is no probability"
         else:
             return

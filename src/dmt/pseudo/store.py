@@ -14,9 +14,6 @@ from dmt.types import ProgressCallback
 DIGEST = "digest"
 """The entry of ``pseudo.json`` that vouches for the labels; beside provenance."""
 
-SUREST = 1.0 + 1e-4
-"""The greatest confidence: probabilities are sums of rounded numbers."""
-
 
 def remedy(folder: Path) -> str:
     """What to do about damaged labels of a stage."""
