@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent / "src" / "dmt"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "version"),
     ("run_files",),
-    ("files", "options", "outputs", "pictures"),
+    ("csv_tables", "files", "options", "outputs", "pictures"),
     ("core",),
     ("data", "models", "objectives", "pages"),
     ("methods",),

@@ -1,12 +1,15 @@
 """Atomic writes: a reader, or a machine that lost power, finds the old file or the new one, never half of one."""
 
+import hashlib
 import json
 import os
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
@@ -45,10 +48,44 @@ def read_json(path: Path) -> Any:
         raise RunError(f"{path} is damaged ({error}); restore the file or start in a new folder") from error
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """As safetensors: a format that holds numbers only, so that nothing can run when it is loaded."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write(path, save(plain))
+def digest(content: bytes) -> str:
+    """SHA-256."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def require_digest(path: Path, known: str | None, remedy: str) -> None:
+    """Refuse a file whose SHA-256 is another one than when it was written.
+
+    Args:
+        remedy: what to do, for people.
+    """
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise RunError(f"{path} is missing or cannot be read ({error.strerror}); {remedy}") from error
+    if found != known:
+        raise RunError(f"{path} is damaged: it is not what was written there; {remedy}")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """As safetensors: a format that holds numbers only, so that nothing can run when it is loaded.
+
+    Returns:
+        The digest of the bytes that were written.
+    """
+    content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    with ThreadPoolExecutor(1) as pool:  # hashing leaves the interpreter alone: it costs what the disk does not take
+        hashed = pool.submit(digest, content)
+        write(path, content)
+    return hashed.result()
+
+
+def require_finite(path: Path, tensors: Mapping[str, Tensor], remedy: str) -> None:
+    """Refuse numbers that were read from a file if some are NaN or infinite: nothing that is saved ever is."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise RunError(f"{path} is damaged: {name} is not finite; {remedy}")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

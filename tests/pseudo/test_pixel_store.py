@@ -15,6 +15,7 @@ from dmt.errors import RunError
 from dmt.pseudo import pixel_writer
 from dmt.pseudo.pixel_store import UNSELECTED, PixelStore, name_of
 from dmt.pseudo.pixel_writer import PixelWriter
+from tests.fixtures import before_digests
 
 CLASSES = 6  # class 4 is never predicted
 SIZES = [(9, 14), (30, 21), (1, 1), (25, 25), (17, 40), (30, 21)]
@@ -284,3 +285,27 @@ def test_two_bytes_a_pixel_are_enough(tmp_path: Path, generator: torch.Generator
     store = PixelStore.load(tmp_path)
     assert store.bytes == sum(path.stat().st_size for path in (tmp_path / "pseudo").iterdir())
     assert store.bytes / store.of < 2
+
+
+@pytest.mark.parametrize("vouched", [True, False])
+def test_labels_that_somebody_changed_are_refused(vouched: bool, tmp_path: Path) -> None:
+    """A good PNG with other classes: its checksum tells or, in an older store, a class that is none."""
+    written(tmp_path, predictions(), 0.5)
+    if not vouched:
+        before_digests.forget(tmp_path)
+    path = tmp_path / "pseudo" / "000001-image_1.png"
+    with Image.open(path) as image:
+        labels, palette = np.array(image), image.getpalette()
+    labels[labels != UNSELECTED] += 1
+    shifted = Image.fromarray(labels)
+    shifted.putpalette(palette or [])
+    shifted.save(path)
+    with pytest.raises(RunError, match=r"000001-image_1\.png .*delete .* to make that stage again"):
+        PixelStore.load(tmp_path).planes(SIZES)
+
+
+def test_an_older_store_without_checksums_is_read(tmp_path: Path) -> None:
+    before = written(tmp_path, predictions(), 0.5).planes(SIZES)
+    before_digests.forget(tmp_path)
+    for one, other in zip(before, PixelStore.load(tmp_path).planes(SIZES), strict=True):
+        assert torch.equal(one.pixels, other.pixels)

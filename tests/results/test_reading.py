@@ -19,12 +19,14 @@ from dmt.training.checkpoint import finished_net
 from dmt.types import NetName
 from dmt.use import exporting, packing, scoring
 from tests.conftest import TINY
+from tests.fixtures import before_digests
 
 CPU = torch.device("cpu")
 
 
 def as_of_release_0_1(run: Path) -> None:
-    """Undo what has been renamed since: files, scores by line, and what the manifest says of stages."""
+    """Undo what has come since: names of files, digests, scores by line, and what the manifest says of stages."""
+    before_digests.forget(run)
     manifest = json.loads((run / "run.json").read_text())
     for job in manifest["jobs"]:
         for outline in job["stages"]:

@@ -131,3 +131,28 @@ def test_onnx_gives_what_torch_gives_and_a_net_takes_features_for_images() -> No
     with torch.no_grad():
         torch.testing.assert_close(net(beside), net(images), atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(net(beside[:, None].expand(-1, 2, -1)), net(images), atol=1e-5, rtol=1e-5)
+
+
+def test_features_that_are_not_what_was_written_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmt.tasks.classification.images_per_forward", lambda size, device: 2)
+    images, folder = some(5), FeatureFolder(tmp_path / "a")
+    both = [means(Counting()), Encoder("largest", 2, lambda: largest)]
+    whole = folder.compute(images, 2, both, quiet).clone()
+    (file,) = tmp_path.glob("a/*.bin")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(bytes(content))
+    elsewhere, again = Counting(), Counting()
+    FeatureFolder(tmp_path / "b", (tmp_path / "a",)).compute(images, 2, [means(elsewhere), both[1]], quiet)
+    assert torch.equal(folder.compute(images, 2, [means(again), both[1]], quiet), whole)
+    assert elsewhere.seen == again.seen == 5 * 2
+
+
+@pytest.mark.parametrize("index", ['{"done": [4]}', '{"done": 4}', '{"done": [9]}', "["])
+def test_an_index_without_checksums_is_believed_and_a_damaged_one_is_not(index: str, tmp_path: Path) -> None:
+    """Releases until 0.2 wrote none."""
+    images, folder, again = some(4), FeatureFolder(tmp_path), Counting()
+    whole = folder.compute(images, 1, [means(Counting())], quiet).clone()
+    next(tmp_path.glob("*.json")).write_text(index)
+    assert torch.equal(folder.compute(images, 1, [means(again)], quiet), whole)
+    assert again.seen == (0 if index == '{"done": [4]}' else 4)

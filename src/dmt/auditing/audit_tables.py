@@ -1,9 +1,8 @@
 """The lists of an audit as CSV files."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 
+from dmt import csv_tables
 from dmt.auditing.label_next import Candidate
 from dmt.auditing.suspects import Suspect
 
@@ -14,12 +13,12 @@ CANDIDATES = ("rank", "file", "class", "doubt", "disagreement", "says_1", "confi
 
 def suspects(found: Iterable[Suspect], classes: Sequence[str]) -> bytes:
     """One row for each label; the columns given_1 … suggested_2 are probabilities by the first and second net."""
-    return _table(SUSPECTS, (_suspect(each, classes) for each in found))
+    return csv_tables.table(SUSPECTS, (_suspect(each, classes) for each in found))
 
 
 def candidates(found: Iterable[Candidate], classes: Sequence[str]) -> bytes:
     """One row for each image, the one to label first at the top."""
-    return _table(CANDIDATES, (_candidate(rank, each, classes) for rank, each in enumerate(found, start=1)))
+    return csv_tables.table(CANDIDATES, (_candidate(rank, each, classes) for rank, each in enumerate(found, start=1)))
 
 
 def _suspect(each: Suspect, classes: Sequence[str]) -> list[str]:
@@ -38,11 +37,3 @@ def _candidate(rank: int, each: Candidate, classes: Sequence[str]) -> list[str]:
 
 def _name(label: int, classes: Sequence[str]) -> str:
     return classes[label] if label >= 0 else ""
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue().encode()

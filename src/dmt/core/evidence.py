@@ -126,7 +126,24 @@ class Evidence:
         """From a file."""
         classes, pixels = arrays["head"].tolist()
         named = {name: arrays[name] for name in ("image", "truth", "said", "count", "sure")}
-        return cls(classes=classes, pixels=bool(pixels), **named)
+        found = cls(classes=classes, pixels=bool(pixels), **named)
+        found.require_possible()
+        return found
+
+    def require_possible(self) -> None:
+        """Refuse numbers that no net can have caused.
+
+        Raises:
+            ValueError: for labels that are no classes, images that are not there, or sums that are not finite.
+        """
+        cells = (self.image, self.truth, self.said, self.count)
+        if self.sure.ndim != 1 or any(each.shape != self.image.shape or each.ndim != 1 for each in cells):
+            raise ValueError("evidence is lists of numbers, all of its cells of one length")
+        for values, count in ((self.image, self.images), (self.truth, self.classes), (self.said, self.classes)):
+            if len(values) and not 0 <= values.min() <= values.max() < count:
+                raise ValueError("evidence names images or classes that are not there")
+        if (len(self.count) and self.count.min() < 0) or not np.isfinite(self.sure).all():
+            raise ValueError("evidence counts what cannot be counted")
 
 
 class EvidenceCollector:

@@ -1,9 +1,13 @@
-"""Cross-entropy over sites, weighted, with one normalizer for images and pixels."""
+"""Cross-entropy over sites, weighted, with one normalizer for images and pixels.
+
+Tensors that do not fit each other are refused: broadcasting would give a number too, but a wrong one.
+"""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dmt.core import shapes
 from dmt.core.mixing import Mix
 from dmt.types import IGNORE
 
@@ -25,12 +29,16 @@ def per_site(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> T
         labels: (N, *S) int64.
         weights: (N, *S), 1 if not given.
     """
+    shapes.require_labels(labels, logits)
+    if weights is not None:
+        shapes.require_sites("weights", weights, labels)
     losses = F.cross_entropy(logits.float(), labels, ignore_index=IGNORE, reduction="none")
     return losses if weights is None else losses * weights
 
 
 def mean_over_labeled(sites: Tensor, labels: Tensor) -> Tensor:
     """Σ over sites / number of labeled ones, a 0-d tensor; 0, not NaN, when nothing is labeled."""
+    shapes.require_alike("sites", sites, labels)
     return sites.sum() / labeled_sites(labels).clamp_min(1.0)
 
 
@@ -38,6 +46,7 @@ def mean_over(sites: Tensor, valid: Tensor | None) -> Tensor:
     """The mean over all sites, or over the valid ones, (N, *S) bool. Sites of weight 0 count like the others."""
     if valid is None:
         return sites.mean()
+    shapes.require_alike("valid", valid, sites)
     return (sites * valid).sum() / valid.sum().clamp_min(1)
 
 
@@ -48,17 +57,21 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
         logits: (N, C, *S), any float type.
         targets: (N, C, *S), probabilities; they get no gradient.
     """
+    shapes.require_logits(logits)
+    shapes.require_alike("targets", targets, logits)
     return -(targets.detach() * logits.float().log_softmax(1)).sum(1)
 
 
 def divergence(logits: Tensor, targets: Tensor) -> Tensor:
     """KL(q ‖ p) at every site, (N, *S): `soft_cross_entropy` less the targets' entropy."""
+    shapes.require_alike("targets", targets, logits)
     entropy: Tensor = -torch.special.xlogy(targets, targets).sum(1)
     return soft_cross_entropy(logits, targets) - entropy.detach()
 
 
 def squared(values: Tensor, targets: Tensor, *, summed: bool = False) -> Tensor:
     """Σ_c (v_c − q_c)² at every site, (N, *S), divided by the number of classes unless ``summed``."""
+    shapes.require_alike("targets", targets, values)
     squares = (values.float() - targets.detach().float()) ** 2
     return squares.sum(1) if summed else squares.mean(1)
 
@@ -70,6 +83,8 @@ def per_mixed_site(logits: Tensor, labels: Tensor, weights: Tensor | None, mix: 
     """
     if mix is None:
         return per_site(logits, labels, weights)
+    shapes.require_scalar("the coefficient of a mix", mix.coefficient)
+    shapes.require_shape("the partners of a mix", mix.partners, tuple(labels.shape[:1]))
     weights = None if weights is None else mix.blend(weights)
     first, second = (per_site(logits, each, weights) for each in (labels, labels[mix.partners]))
     return mix.coefficient * first + (1.0 - mix.coefficient) * second
@@ -87,6 +102,7 @@ def cross_entropy(
         count: labeled sites of the *whole* batch [pseudo; labeled], so that L = L_X + L_U over one N. Counted
             from ``labels`` if not given.
     """
+    shapes.require_scalar("count", count)
     total = per_site(logits, labels, weights).sum()
     if count is None:
         count = labeled_sites(labels)

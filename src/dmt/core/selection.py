@@ -5,15 +5,23 @@ import math
 import torch
 from torch import Tensor
 
+from dmt.types import IGNORE
+
 
 def quota(fraction: float, count: int) -> int:
     """floor(α·n + 0.5): how many of ``count`` sites the fraction keeps. The same rule everywhere."""
+    if not 0.0 <= fraction <= 1.0:
+        raise ValueError(f"a fraction must be within [0, 1], not {fraction}")
     # α·n is rounded first: 0.6 · 45,805 must not fall below its half for binary reasons
     return min(count, math.floor(round(fraction * count, 9) + 0.5))
 
 
 def top(confidence: Tensor, fraction: float) -> Tensor:
     """Mark the most confident ``quota(fraction, n)`` sites of (n,); of equals the earlier is kept. Returns a mask."""
+    if confidence.ndim != 1:
+        raise ValueError(f"confidence must be (n,), not {tuple(confidence.shape)}")
+    if not bool(torch.isfinite(confidence).all()):  # NaN would be sorted before everything
+        raise ValueError("confidence must be finite")
     order = torch.argsort(confidence, descending=True, stable=True)  # indices, not a mask
     mask = torch.zeros_like(confidence, dtype=torch.bool)
     mask[order[: quota(fraction, len(confidence))]] = True
@@ -22,6 +30,10 @@ def top(confidence: Tensor, fraction: float) -> Tensor:
 
 def top_per_class(confidence: Tensor, labels: Tensor, fraction: float, classes: int) -> Tensor:
     """As `top` within each class, so that rare classes keep their share. A class nobody predicted selects nothing."""
+    if labels.shape != confidence.shape or labels.is_floating_point():
+        raise ValueError(f"labels must be {tuple(confidence.shape)} integers, not {tuple(labels.shape)} {labels.dtype}")
+    if len(labels) and not IGNORE <= int(labels.min()) <= int(labels.max()) < classes:
+        raise ValueError(f"labels must be 0 … {classes - 1}, or {IGNORE} where there is none")
     mask = torch.zeros_like(confidence, dtype=torch.bool)
     for label in range(classes):
         members = (labels == label).nonzero().squeeze(1)  # indices, in stable order

@@ -2,7 +2,8 @@
 
 Every weighting takes the student's logits and the stored target and returns ``(labels, weights)``. It returns
 labels too because flipping changes them. Nothing here carries a gradient, asks which task it is in, or computes
-in less than float32.
+in less than float32. Tensors that do not fit each other are refused, and so are labels that are no class and
+confidence that is no probability.
 
 ``gamma`` may be a number or a 0-d tensor. Switching the weighting off is `uniform`, never ``gamma=0``: with
 gamma 0 the third case of Eq. 6 still gets weight 0.
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dmt.core import shapes
 from dmt.types import IGNORE, Target
 
 Gamma = float | Tensor
@@ -44,6 +46,7 @@ def opinion(logits: Tensor, target: Target) -> Opinion:
         logits: (N, C, *S), any float type.
         target: the teacher's labels and confidence, (N, *S).
     """
+    shapes.require_target(logits, target)
     probabilities = logits.float().softmax(1)
     confidence, labels = probabilities.max(1)
     labeled = target.labels != IGNORE
@@ -57,6 +60,7 @@ def opinion(logits: Tensor, target: Target) -> Opinion:
 
 def uniform(logits: Tensor | None, target: Target, gamma: Gamma = 0.0, gamma2: Gamma | None = None) -> Weighted:
     """Weight 1 for every labeled site (Curriculum Labeling, CBST). Reads neither logits nor gamma."""
+    shapes.require_labels(target.labels, logits)
     return target.labels, (target.labels != IGNORE).float()
 
 
@@ -69,22 +73,30 @@ def dynamic(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None =
         gamma: γ1, for sites where both nets agree.
         gamma2: γ2, for disagreement won by the teacher; γ1 if not given.
     """
-    return judge("dynamic", opinion(logits, target), target, gamma, gamma2)
+    return _weigh("dynamic", logits, target, gamma, gamma2)
 
 
 def naive(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
     """DMT-Naive: p_B^γ at every labeled site, without cases."""
-    return judge("naive", opinion(logits, target), target, gamma, gamma2)
+    return _weigh("naive", logits, target, gamma, gamma2)
 
 
 def flip(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
     """DMT-Flip: as `dynamic`, but where the student is surer its own label is learned, weighted (1 − c_A)^γ2."""
-    return judge("flip", opinion(logits, target), target, gamma, gamma2)
+    return _weigh("flip", logits, target, gamma, gamma2)
+
+
+def _weigh(name: str, logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None) -> Weighted:
+    shapes.require_values(logits, target)
+    return judge(name, opinion(logits, target), target, gamma, gamma2)
 
 
 @torch.no_grad()
 def judge(name: str, view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
     """As the weighting of this name, from an opinion that the caller has already: a softmax is worth sharing."""
+    shapes.require_alike("an opinion", view.cases, target.labels)
+    shapes.require_scalar("gamma", gamma)
+    shapes.require_scalar("gamma2", gamma2)
     return _RULES[name](view, target, gamma, gamma if gamma2 is None else gamma2)
 
 

@@ -24,15 +24,14 @@ Scores = dict[str, dict[str, dict[str, dict[str, Any]]]]
 def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> Scores:
     """By split, line and copy of the net, raw and ema. A split without images is left out.
 
-    What the nets said of every image goes to ``place``.
+    What the nets said of every image goes to ``place``, and the digest of that file to their scores.
     """
     images = {"validation": task.validation, "test": task.test}
 
     def score(split: str, line: str, copy: str) -> dict[str, Any]:
         net = trainer.nets[line] if copy == "raw" else trainer.slow[line].net
         found, evidence = inference.score_with_evidence(net, task, images[split], trainer.device)
-        evidence_files.write(place, split, line, copy, evidence)
-        return found.as_json()
+        return found.as_json() | {evidence_files.DIGEST: evidence_files.write(place, split, line, copy, evidence)}
 
     copies = ["raw", "ema"] if trainer.slow else ["raw"]
     return {

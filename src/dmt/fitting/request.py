@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt.config import Config
+from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.presets import Preset
 from dmt.runs import starting
@@ -78,8 +79,12 @@ class Prepared:
 
 def several(seed: int | Iterable[int]) -> tuple[int, ...]:
     """One seed or more, each once."""
-    seeds: Iterable[int] = [seed] if isinstance(seed, Integral) else seed  # type: ignore[list-item,assignment]
-    return tuple(int(each) for each in dict.fromkeys(seeds))
+    seeds: Iterable[Any] = seed if isinstance(seed, Iterable) and not isinstance(seed, str | bytes) else [seed]
+    found = list(dict.fromkeys(seeds))
+    for each in found:
+        if not isinstance(each, Integral) or isinstance(each, bool):
+            raise ConfigError(f"a seed must be a whole number, not {each!r}; several are a list, such as [1, 2]")
+    return tuple(map(int, found))
 
 
 def names(method: str | Sequence[str] | None) -> tuple[str, ...] | None:

@@ -122,6 +122,7 @@ class Runner:
         self.folder.add_jobs([*(replace(job, keep=keep) for job in known), *(job for job, _ in jobs)])
         works = list({work.identity: work for _, works in jobs for work in works}.values())
         sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
+        self._note_unvouched(works)
         names = {work.identity: _titles(work, jobs) for work in works}
         works = [work for work in works if not self._ended_before(work)]
         self._prepare_compiling([work for work in works if not self.folder.finished(work.place)])
@@ -133,6 +134,15 @@ class Runner:
                 self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
                 self._measure_pairs([job for job, works in jobs if work == works[-1]])
         self._measure_pairs([job for job, _ in jobs])
+
+    def _note_unvouched(self, works: Sequence[Work]) -> None:
+        """Say if files of an older release are read, whose digests nobody knows."""
+        old = [work.stage.name for work in works if not Checkpoint(self.folder.stage(work.place)).vouched]
+        if old:
+            self._conditions.watcher.note(
+                f"note: {', '.join(dict.fromkeys(old))} began before runs kept digests of their files: "
+                f"damage to what is read of them may go unnoticed"
+            )
 
     def _prepare_compiling(self, works: Sequence[Work]) -> None:
         """Blocks of a large net are compiled if there are steps enough, and a compiler."""

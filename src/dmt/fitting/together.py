@@ -67,11 +67,12 @@ class Measured:
     def write(self) -> None:
         """Into their run, which the caller must have locked."""
         place = net_results.pair_folder(self.nets)
-        for split, each in self.said.items():
-            evidence_files.write(place, split, BOTH, MEAN, each)
+        digests = {split: evidence_files.write(place, split, BOTH, MEAN, each) for split, each in self.said.items()}
         content: dict[str, Any] = {
             "nets": [f"{stage.title} {copy}" for stage, copy in self.nets],
-            "scores": {split: score.as_json() for split, score in self.scores.items()},
+            "scores": {
+                split: score.as_json() | {evidence_files.DIGEST: digests[split]} for split, score in self.scores.items()
+            },
             "error": self.error,
         }
         files.write_json(place / run_files.PAIR_SCORES, journal.without_nan(content))

@@ -8,8 +8,11 @@ import torch
 from torch import Tensor
 
 from dmt import files, run_files
+from dmt.core import shapes
 from dmt.data.sets import PseudoLabels, UnlabeledSet
-from dmt.pseudo.store import Store
+from dmt.errors import RunError
+from dmt.pseudo import store
+from dmt.pseudo.store import DIGEST, Store
 from dmt.types import IGNORE, ProgressCallback, Target
 
 
@@ -60,12 +63,33 @@ class ImageStore(Store[Tensor]):
             "confidence": self.target.confidence,
             "selected": self.selected,
         }
-        files.write_tensors(folder / run_files.PSEUDO_IMAGES, tensors)
+        digest = files.write_tensors(folder / run_files.PSEUDO_IMAGES, tensors)
         # written last: its presence says that the labels are complete
-        files.write_json(folder / run_files.PSEUDO, self.provenance)
+        files.write_json(folder / run_files.PSEUDO, self.provenance | {DIGEST: digest})
 
     @classmethod
     def load(cls, folder: Path) -> "ImageStore":
-        tensors = files.read_tensors(folder / run_files.PSEUDO_IMAGES)
-        target = Target(tensors["labels"].long(), tensors["confidence"])
-        return cls(target, tensors["selected"], files.read_json(folder / run_files.PSEUDO))
+        path, remedy = folder / run_files.PSEUDO_IMAGES, store.remedy(folder)
+        about = files.read_json(folder / run_files.PSEUDO)
+        if DIGEST in about:  # not in runs of 0.2 and before
+            files.require_digest(path, about.pop(DIGEST), remedy)
+        tensors = files.read_tensors(path)
+        try:
+            labels, confidence, selected = (tensors[name] for name in ("labels", "confidence", "selected"))
+        except KeyError as error:
+            raise RunError(f"{path} is damaged: it has no {error}; {remedy}") from error
+        return cls(Target(labels.long(), confidence), selected, about)
+
+    def require_possible(self, folder: Path, images: int, classes: int) -> None:
+        """Refuse labels that no teacher of so many images and classes can have given."""
+        labels, confidence = self.target.labels, self.target.confidence
+        whole = all(tuple(each.shape) == (images,) for each in (labels, confidence, self.selected))
+        if not whole or self.selected.dtype != torch.bool:
+            wrong = f"it does not hold one label for each of {images:,} images"
+        elif images and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+            wrong = f"some labels are none of the {classes} classes"
+        elif not bool(((confidence >= 0) & (confidence <= shapes.SUREST)).all()):  # false for NaN too
+            wrong = "some confidence is no probability"
+        else:
+            return
+        raise RunError(f"{folder / run_files.PSEUDO_IMAGES} is damaged: {wrong}; {store.remedy(folder)}")

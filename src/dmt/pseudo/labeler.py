@@ -81,8 +81,12 @@ def make(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit[Any]) -
 
 
 def load(task: Task, folder: Path) -> Store[Any]:
-    """The stored labels of a stage."""
-    return PixelStore.load(folder) if task.pixels else ImageStore.load(folder)
+    """The stored labels of a stage, as they were written."""
+    if task.pixels:
+        return PixelStore.load(folder)
+    store = ImageStore.load(folder)
+    store.require_possible(folder, len(task.unlabeled), len(task.classes))
+    return store
 
 
 def observed(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Pixel pseudo labels on disk, at most about 2 bytes a pixel. Written once, then read-only.
 
 ```
-pseudo.json                 provenance and coverage; written last, so it says that the labels are complete
+pseudo.json                 provenance, coverage, checksums of all files; written last: the labels are complete
 pseudo/000007-<id>.png      indexed colors: the pixel is the class, 255 where it was not selected
 pseudo/000007-<id>.code     confidence codes of all pixels: differences, their high bytes packed, their low bytes plain
 ```
@@ -10,7 +10,9 @@ A stage that trains right after its labels were made has them already; these fil
 stopped and resumed.
 """
 
+import io
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +30,7 @@ from dmt.data.pixels import size_groups
 from dmt.data.ragged import Ragged
 from dmt.data.sets import PseudoLabels, UnlabeledSet
 from dmt.errors import RunError
-from dmt.pseudo import code_planes
+from dmt.pseudo import code_planes, store
 from dmt.pseudo.background import Cancelable
 from dmt.pseudo.store import Store
 from dmt.types import ProgressCallback
@@ -36,8 +38,11 @@ from dmt.types import ProgressCallback
 UNSELECTED = 255
 """The pixel of a PNG that nobody learns from."""
 
-SUMMARY = ("images", "kept", "of", "coverage", "bytes")
+SUMMARY = ("images", "kept", "of", "coverage", "bytes", "checksums")
 """What ``pseudo.json`` holds besides provenance."""
+
+checksum = zlib.crc32
+"""Of a file's content: so fast that thousands of files do not matter."""
 
 
 def name_of(position: int, identity: str) -> str:
@@ -150,11 +155,15 @@ class PixelStore(Store[Ragged]):
 
     def labels(self, position: int) -> np.ndarray:
         """Labels (H, W) uint8 of one image, 255 where unselected: all that a finished stage keeps."""
+        path = self._paths[position]
         try:
-            with Image.open(self._paths[position]) as image:
-                return np.array(image)
-        except (OSError, SyntaxError) as error:  # Pillow calls a broken PNG either
-            raise self._damaged(f"{self._paths[position]} is unreadable ({error})") from error
+            with Image.open(io.BytesIO(_content(path, self._checksum("labels", position)))) as image:
+                labels = np.array(image)
+        except (OSError, SyntaxError, ValueError) as error:  # Pillow has several for a broken PNG
+            raise self._damaged(f"{path} is missing or damaged ({error})") from error
+        if int(labels.max(where=labels != UNSELECTED, initial=0)) >= len(self.summary["coverage"]["kept"]):
+            raise self._damaged(f"{path} has labels that are no classes")
+        return labels
 
     def drop_codes(self) -> None:
         """Remove the codes, which a trained stage needs no more."""
@@ -173,9 +182,26 @@ class PixelStore(Store[Ragged]):
     def _codes(self, position: int, size: tuple[int, int]) -> np.ndarray:
         path = self._paths[position].with_suffix(".code")
         try:
-            return code_planes.unpack(path.read_bytes(), size)
+            return code_planes.unpack(_content(path, self._checksum("codes", position)), size)
         except (OSError, *code_planes.DAMAGE) as error:
             raise self._damaged(f"{path} is missing or damaged ({error})") from error
 
+    def _checksum(self, kind: str, position: int) -> int | None:
+        """Of the file of one image when it was written; None in runs of 0.2 and before."""
+        known: dict[str, list[int]] | None = self.summary.get("checksums")
+        return None if known is None else known[kind][position]
+
     def _damaged(self, what: str) -> RunError:
-        return RunError(f"{what}; delete {self.folder} to make that stage again")
+        return RunError(f"{what}; {store.remedy(self.folder)}")
+
+
+def _content(path: Path, known: int | None) -> bytes:
+    """Of a file; its checksum must be the known one.
+
+    Raises:
+        ValueError: if it is another one.
+    """
+    content = path.read_bytes()
+    if known not in (None, checksum(content)):
+        raise ValueError("it is not what was written there")
+    return content

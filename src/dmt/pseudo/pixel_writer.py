@@ -1,7 +1,7 @@
 """Makes pixel pseudo labels: takes a net's predictions in any order, keeps the surest, and writes their files."""
 
 import colorsys
-import os
+import io
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ from dmt.data import buffers, ragged
 from dmt.data.pixels import size_groups
 from dmt.data.ragged import Ragged
 from dmt.pseudo import code_planes
-from dmt.pseudo.pixel_store import UNSELECTED, PixelStore, name_of, plane_file
+from dmt.pseudo.pixel_store import UNSELECTED, PixelStore, checksum, name_of, plane_file
 
 AT_ONCE = 1 << 22
 """Pixels that are selected from at a time."""
@@ -164,20 +164,28 @@ class PixelWriter:
         """
         assert self._summary is not None, "select first"
         labels, codes = self.planes
+        checksums: dict[str, list[int]] = {"labels": [], "codes": []}
+        written = 0
         for position, name in enumerate(self._names):
             if canceled():
                 return
             packed = code_planes.pack(code_planes.unsigned(codes.image(position).numpy()))
-            (self._unfinished / f"{name}.code").write_bytes(packed)
-            self._draw(self._unfinished / f"{name}.png", labels.image(position).numpy())
-        summary = self._summary | {"bytes": sum(entry.stat().st_size for entry in os.scandir(self._unfinished))}
+            drawn = self._draw(labels.image(position).numpy())
+            for kind, ending, content in (("codes", "code", packed), ("labels", "png", drawn)):
+                (self._unfinished / f"{name}.{ending}").write_bytes(content)
+                checksums[kind].append(checksum(content))
+                written += len(content)
+        summary = self._summary | {"bytes": written, "checksums": checksums}
         self._unfinished.rename(self.folder / run_files.PSEUDO_PIXELS)
         files.write_json(self.folder / run_files.PSEUDO, provenance | summary)
 
-    def _draw(self, path: Path, kept: np.ndarray) -> None:
+    def _draw(self, kept: np.ndarray) -> bytes:
+        """As a PNG."""
         image = Image.fromarray(kept)
         image.putpalette(self._palette)  # gray becomes indexed color
-        image.save(path, compress_level=1 if kept.size >= code_planes.SMALL else 9)
+        content = io.BytesIO()
+        image.save(content, "PNG", compress_level=1 if kept.size >= code_planes.SMALL else 9)
+        return content.getvalue()
 
 
 def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, cache: Path | None) -> Ragged:

@@ -11,6 +11,14 @@ from dmt.data.sets import Planes, PseudoLabels, UnlabeledSet
 from dmt.pseudo.background import Cancelable
 from dmt.types import ProgressCallback
 
+DIGEST = "digest"
+"""The entry of ``pseudo.json`` that vouches for the labels; beside provenance."""
+
+
+def remedy(folder: Path) -> str:
+    """What to do about damaged labels of a stage."""
+    return f"restore it from a copy, or delete {folder} and repeat the command to make that stage again"
+
 
 class Store(ABC, Generic[Planes]):
     """The pseudo labels of a stage: who labeled, in which round, how sure. Written once, then read-only.

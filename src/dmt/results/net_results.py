@@ -15,8 +15,8 @@ from dmt.types import NetName
 Net = tuple[StageResult, str]
 """A stage and which of its nets: raw or ema."""
 
-EvidenceKey = tuple[Path, str, str, str]
-"""Where evidence lies: folder, split, line and copy, as `evidence_files.read` takes them."""
+EvidenceKey = tuple[Path, str, str, str, str | None]
+"""Where evidence lies: folder, split, line, copy and, if known, digest, as `evidence_files.read` takes them."""
 
 BOTH, MEAN = "both", "mean"
 """Line and copy of two nets together."""
@@ -69,7 +69,10 @@ class NetResult:
 
     def evidence_key(self, split: str) -> EvidenceKey:
         stage, copy = self.nets[0]
-        return (pair_folder(self.nets), split, BOTH, MEAN) if self.together else (stage.path, split, stage.line, copy)
+        digest = self.scores.get(split, {}).get(evidence_files.DIGEST)
+        if self.together:
+            return pair_folder(self.nets), split, BOTH, MEAN, digest
+        return stage.path, split, stage.line, copy, digest
 
     def evidence(self, split: str) -> Evidence | None:
         """What it said of every image; None where that was not kept."""

@@ -53,7 +53,8 @@ class StageResult:
 
     def evidence(self, split: str, copy: str) -> Evidence | None:
         """What a net said of every image; None where it was not kept."""
-        return evidence_files.read(self.path, split, self.line, copy)
+        scores = {} if self.outcome is None else self.outcome["scores"].get(split, {}).get(copy, {})
+        return evidence_files.read(self.path, split, self.line, copy, scores.get(evidence_files.DIGEST))
 
     def journal(self, kind: str) -> list[dict[str, Any]]:
         """Lines of one kind, in order, as they were when first asked for."""

@@ -220,8 +220,10 @@ class Folder:
         Journal(self.path / run_files.SESSIONS).write("session", time=now, **environment)
 
     def record_split(self, seed: int, task: Task) -> None:
-        """Which image went where, for people and for later tools."""
+        """Which image went where, for people and for later tools; one that says something else is refused."""
         path = run_files.split(self.path, seed)
+        parts = {"labeled": task.labeled.ids, "unlabeled": task.unlabeled.ids, "validation": task.validation.ids}
         if not path.exists():
-            parts = {"labeled": task.labeled.ids, "unlabeled": task.unlabeled.ids, "validation": task.validation.ids}
             files.write_json(path, parts)
+        elif files.read_json(path) != plain(parts):
+            raise RunError(f"{path} is damaged: it is not the split of this run; delete it, and it is written again")

@@ -21,7 +21,8 @@ BEFORE_LINES = {"raw": "net.safetensors", "ema": "ema.safetensors"}
 class Checkpoint:
     """Nets by line and copy, parts, memory and optimizers of one stage, in safetensors files.
 
-    A finished stage keeps no optimizer and no memory: nothing continues from them.
+    A finished stage keeps no optimizer and no memory: nothing continues from them. The state holds the digests of all
+    files, and is written after them: what it names is complete, and equals what was saved or is refused.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,18 +38,27 @@ class Checkpoint:
         state = self.state()
         return state is not None and bool(state["done"])
 
+    @property
+    def vouched(self) -> bool:
+        """Whether digests tell if the files are those that were saved; until 0.2 there were none."""
+        state = self.state()
+        return state is None or "digests" in state
+
     def save(self, trainer: Trainer, **extra: Any) -> None:
         """Write a new folder, then point to it, then drop the one before."""
         done = trainer.step >= trainer.steps
         place = self.folder / f"step-{trainer.step:07d}{'' if done else '-unfinished'}"
-        for name, module in _modules(trainer):
-            files.write_tensors(place / name, module.state_dict())
+        tensors = {name: module.state_dict() for name, module in _modules(trainer)}
         if not done:
-            files.write_tensors(place / OPTIMIZER, trainer.optimizers.state())
+            tensors[OPTIMIZER] = trainer.optimizers.state()
             if trainer.memory:
-                files.write_tensors(place / MEMORY, trainer.memory)
+                tensors[MEMORY] = trainer.memory
+        digests = {name: files.write_tensors(place / name, each) for name, each in tensors.items()}
         state = {"done": done, "step": trainer.step, "steps": trainer.steps, "device": trainer.device.type}
-        files.write_json(self.folder / run_files.STATE, state | {"checkpoint": place.name} | extra)
+        files.write_json(self.folder / run_files.STATE, state | {"checkpoint": place.name, "digests": digests} | extra)
+        self._drop_others(place)
+
+    def _drop_others(self, place: Path) -> None:
         for old in self.folder.glob("step-*"):
             if old != place:
                 shutil.rmtree(old)
@@ -58,13 +68,24 @@ class Checkpoint:
         state = self.state()
         if state is None:
             return None
-        place = self.folder / state["checkpoint"]
+        self._require_in_plan(state, trainer.steps)
         for name, module in _modules(trainer):
-            _load(module, place / name)
+            self._load(module, state, name)
         if not state["done"]:
-            _restore_rest(trainer, place)
+            self._restore_rest(trainer, state)
         trainer.step = state["step"]
+        self._drop_others(self.folder / state["checkpoint"])  # a process may have been killed before it could
         return state
+
+    def _require_in_plan(self, state: dict[str, Any], steps: int) -> None:
+        """Refuse a state that no training of this stage can have left."""
+        step = state["step"]
+        possible = step == steps if state["done"] else step in range(steps)
+        if not possible or not state["checkpoint"].startswith(f"step-{step:07d}"):
+            raise RunError(
+                f"{self.folder / run_files.STATE} is damaged: step {step} in {state['checkpoint']} is not possible in "
+                f"a stage of {steps} steps; {self._remedy}"
+            )
 
     def load_net(self, net: nn.Module, line: str, copy: str) -> None:
         """Fill a net with the parameters of a finished stage: one line's raw ones or its slow copy's."""
@@ -76,7 +97,7 @@ class Checkpoint:
             raise RunError(
                 f"{self.folder.name} has no parameters here (a lean pack leaves some out); unpack a full one"
             )
-        _load(net, path)
+        self._load(net, state, path.name)
 
     def has_net(self, line: str, copy: str) -> bool:
         """Whether the parameters of a finished stage are here; a lean pack leaves some out."""
@@ -88,6 +109,39 @@ class Checkpoint:
         return next(
             (path for name in (net_file(line, copy), BEFORE_LINES[copy]) if (path := place / name).exists()), None
         )
+
+    @property
+    def _remedy(self) -> str:
+        return f"restore it from a copy, or delete {self.folder} and repeat the command to train that stage again"
+
+    def _read(self, state: dict[str, Any], name: str) -> dict[str, Tensor]:
+        """The tensors of a file, as they were saved."""
+        path = self.folder / state["checkpoint"] / name
+        if "digests" in state:
+            files.require_digest(path, state["digests"].get(name), self._remedy)
+        tensors = files.read_tensors(path)
+        files.require_finite(path, tensors, self._remedy)
+        return tensors
+
+    def _load(self, net: nn.Module, state: dict[str, Any], name: str) -> None:
+        tensors = self._read(state, name)
+        try:
+            net.load_state_dict(tensors)
+        except RuntimeError as error:
+            path, reason = self.folder / state["checkpoint"] / name, str(error).splitlines()[0]
+            raise RunError(f"{path} does not fit the net ({reason}); was it made with another --net?") from error
+
+    def _restore_rest(self, trainer: Trainer, state: dict[str, Any]) -> None:
+        """What optimizers and objective remember."""
+        try:
+            trainer.optimizers.load(self._read(state, OPTIMIZER))
+            if trainer.memory:
+                saved = self._read(state, MEMORY)
+                for name, tensor in trainer.memory.items():
+                    tensor.copy_(saved[name])
+        except (KeyError, RuntimeError) as error:
+            place = self.folder / state["checkpoint"]
+            raise RunError(f"{place} does not hold what this stage remembers; {self._remedy}") from error
 
 
 def net_file(line: str, copy: str) -> str:
@@ -110,25 +164,3 @@ def _modules(trainer: Trainer) -> Iterator[tuple[str, nn.Module]]:
         yield net_file(line, "ema"), slow.net
     for name, part in trainer.parts.items():
         yield f"part-{name}.safetensors", part
-
-
-def _restore_rest(trainer: Trainer, place: Path) -> None:
-    """What optimizers and objective remember."""
-    damaged = RunError(f"{place} does not hold what this stage remembers; delete its stage folder to train it again")
-    try:
-        trainer.optimizers.load(files.read_tensors(place / OPTIMIZER))
-        if trainer.memory:
-            saved = files.read_tensors(place / MEMORY)
-            for name, tensor in trainer.memory.items():
-                tensor.copy_(saved[name])
-    except (KeyError, RuntimeError) as error:
-        raise damaged from error
-
-
-def _load(net: nn.Module, path: Path) -> None:
-    tensors: dict[str, Tensor] = files.read_tensors(path)
-    try:
-        net.load_state_dict(tensors)
-    except RuntimeError as error:
-        reason = str(error).splitlines()[0]
-        raise RunError(f"{path} does not fit the net ({reason}); was it made with another --net?") from error

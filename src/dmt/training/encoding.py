@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dmt import files
-from dmt.data import buffers
 from dmt.data.images import stored_views
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.models.build import Normalized
 from dmt.tasks import classification
+from dmt.training.feature_file import FeatureFile
 from dmt.types import ProgressCallback
 
 Encode = Callable[[Tensor], Tensor]
@@ -109,7 +108,7 @@ class Encoder:
 class FeatureFolder:
     """Files of features (N, V, F) float16, one for each set of images; those of several encoders side by side.
 
-    They can be made again.
+    They can be made again, and are if they are not what was written.
 
     Attributes:
         others: folders in which features may be complete already; they are not written to.
@@ -135,40 +134,28 @@ class FeatureFolder:
             return torch.empty(shape, dtype=torch.float16)
         content = " ".join([*(encoder.key for encoder in encoders), str(views), images.fingerprint])
         name = hashlib.sha256(content.encode()).hexdigest()[:16]
+        widths = tuple(encoder.width for encoder in encoders)
         for folder in self.others:
-            path, index = folder / f"features-{name}.bin", folder / f"features-{name}.json"
-            if index.exists() and path.exists() and min(files.read_json(index)["done"]) == len(images):
-                return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
-        path, index = self.path / f"features-{name}.bin", self.path / f"features-{name}.json"
-        size = 2 * shape[0] * shape[1] * shape[2]  # bytes
-        kept = index.exists() and path.exists() and path.stat().st_size == size
-        done: list[int] = files.read_json(index)["done"] if kept else [0] * len(encoders)
-        if not kept:
-            self.path.mkdir(parents=True, exist_ok=True)
-            index.unlink(missing_ok=True)
-            buffers.reserve(path, size)
-        offset = 0
+            found = FeatureFile(folder / f"features-{name}.bin", shape, widths)
+            if min(found.vouched().done) == len(images):
+                return found.map()
+        file = FeatureFile(self.path / f"features-{name}.bin", shape, widths)
+        known = file.vouched()
+        if not any(known.done):
+            file.reserve()
         for place, encoder in enumerate(encoders):
-            if done[place] < len(images):
+            if known.done[place] < len(images):
                 forward = encoder.make()
-                rows = np.memmap(path, np.float16, "r+", shape=shape)
-                end, own = done[place], rows[:, :, offset : offset + encoder.width]
+                rows = file.writable()
+                own, end = file.columns(rows, place), known.done[place]
                 try:
-                    for end in _encode(forward, images, own, done[place]):
-                        if end - done[place] >= SAVED_EVERY:
-                            _vouch(rows, index, done, place, end)
+                    for end in _encode(forward, images, own, known.done[place]):
+                        if end - known.done[place] >= SAVED_EVERY:
+                            file.vouch(rows, known, place, end)
                         on_progress(place * len(images) + end, len(encoders) * len(images))
                 finally:  # whoever stops it, by a budget say, loses nothing
-                    _vouch(rows, index, done, place, end)
-            offset += encoder.width
-        return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
-
-
-def _vouch(rows: np.memmap, index: Path, done: list[int], place: int, end: int) -> None:
-    """Every row before is on the disk."""
-    rows.flush()
-    done[place] = end
-    files.write_json(index, {"done": done})
+                    file.vouch(rows, known, place, end)
+        return file.map()
 
 
 def _encode(

@@ -9,20 +9,31 @@ import numpy as np
 from dmt import files
 from dmt.core.evidence import Evidence
 
+DIGEST = "evidence"
+"""The entry of a net's scores that vouches for its evidence."""
 
-def write(place: Path, split: str, line: str, copy: str, evidence: Evidence) -> None:
-    """``place`` is the stage's folder."""
+
+def write(place: Path, split: str, line: str, copy: str, evidence: Evidence) -> str:
+    """``place`` is the stage's folder. Returns the digest of what was written."""
     content = io.BytesIO()
     np.savez_compressed(content, **evidence.arrays())  # type: ignore[arg-type]
     files.write(place / _name(split, line, copy), content.getvalue())
+    return files.digest(content.getvalue())
 
 
-def read(place: Path, split: str, line: str, copy: str) -> Evidence | None:
-    """None where there is none: of a stage that is not finished, or was made before evidence was kept."""
+def read(place: Path, split: str, line: str, copy: str, digest: str | None = None) -> Evidence | None:
+    """None where there is none: of a stage that is not finished, or was made before evidence was kept.
+
+    Args:
+        digest: that of the file when it was written, if it is known; another file is no evidence.
+    """
     # release 0.1 knew one net a stage, and left the line out
     for path in (place / _name(split, line, copy), place / f"evidence-{split}-{copy}.npz"):
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            content = path.read_bytes()
+            if digest not in (None, files.digest(content)):
+                continue
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return Evidence.of(arrays)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             continue

@@ -68,6 +68,8 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
         ledger.restore(state["ledger"])
         trained = state["seconds"]
     journal.rewind(trainer.step)
+    if state is not None and state["done"]:  # saved already: its files are not written again beside their digests
+        return True
     interval = interval_of(trainer.steps)
     began, saved, watch = time.perf_counter(), time.perf_counter(), Stopwatch()
 

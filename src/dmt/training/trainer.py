@@ -184,9 +184,8 @@ class Trainer:
         return [*held, *self.optimizers.state().values(), *self.memory.values()]
 
     def require_finite(self, numbers: Mapping[str, float]) -> None:
-        """Stop if one of ``numbers``, a parameter or a running statistic is not finite, before it can be saved."""
-        trained = [*self.nets.values(), *self.parts.values()]
-        tensors = [t for module in trained for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
+        """Stop if one of ``numbers``, or anything that a step changes, is not finite, before it can be saved."""
+        tensors = [tensor for tensor in self.state() if tensor.is_floating_point()]
         largest = torch.stack(torch._foreach_norm(tensors, ord=math.inf))  # finite if and only if every element is
         if not all(map(math.isfinite, numbers.values())) or not bool(torch.isfinite(largest).all()):
             raise DivergenceError(

@@ -23,6 +23,7 @@ from dmt.models.mean_of_nets import MeanOfNets
 from dmt.results import reading
 from dmt.runs.folder import Folder
 from dmt.tasks import opening
+from dmt.training import evidence_files
 from dmt.types import PADDING, Normalization
 from dmt.use import onnx_files, predict, scoring
 from dmt.use.scoring import Shipped
@@ -225,7 +226,8 @@ def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> E
 def _origin(run: Path, options: ExportOptions) -> dict[str, Any]:
     """Where the net came from, and its scores."""
     job, net = scoring.chosen(run, options.method, options.seed, options.line)
-    scores = {split: {key: score[key] for key in score if key != "confusion"} for split, score in net.scores.items()}
+    inside = ("confusion", evidence_files.DIGEST)  # for the run alone
+    scores = {split: {key: score[key] for key in score if key not in inside} for split, score in net.scores.items()}
     name = net.name
     place = {"data": job.data, "method": job.method, "seed": job.seed, "stage": name.stage, "copy": name.copy}
     return place | {"scores": scores}

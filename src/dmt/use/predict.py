@@ -1,7 +1,5 @@
 """A run at work on new images: files in, a CSV out."""
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor, nn
 
-from dmt import files, outputs
+from dmt import csv_tables, files, outputs
 from dmt.data.folders import photo_files
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers
 from dmt.data.images.batches import scale
@@ -83,12 +81,6 @@ def write_csv(
     Another file than an earlier CSV is refused unless ``force``, before the first prediction is made.
     """
     outputs.require_file(path, KIND, inputs=inputs, force=force)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    count = 0
-    for each in predictions:
-        writer.writerow([each.file, each.label, f"{each.probability:.6f}", f"{each.margin:.6f}"])
-        count += 1
-    files.write(path, text.getvalue().encode())
-    return count
+    rows = [(each.file, each.label, f"{each.probability:.6f}", f"{each.margin:.6f}") for each in predictions]
+    files.write(path, csv_tables.table(COLUMNS, rows))
+    return len(rows)

@@ -1,7 +1,5 @@
 """A run at work on new images, pixel by pixel: files in, masks and overlays out."""
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
-from dmt import files, outputs, pictures
+from dmt import csv_tables, files, outputs, pictures
 from dmt.data.folders import photo_files, photo_sets
 from dmt.data.images.batches import scale
 from dmt.data.pixels import palettes
@@ -37,7 +35,7 @@ def write(
     for name in ("masks", "overlays"):
         if not force and (out / name).is_dir() and any((out / name).iterdir()):
             raise DataError(f"{out / name} is not empty; give another --out, or --force to overwrite it")
-    files.write(out / "classes.csv", _legend(shipped).encode())
+    files.write(out / "classes.csv", _legend(shipped))
     taken: set[str] = set()
     for done, path in enumerate(paths, start=1):
         image = photo_files.read_photo(path)
@@ -84,9 +82,6 @@ def _name(path: Path, taken: set[str]) -> str:
     return name
 
 
-def _legend(shipped: Shipped) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([number, name, *shipped.palette[number]] for number, name in enumerate(shipped.classes))
-    return text.getvalue()
+def _legend(shipped: Shipped) -> bytes:
+    rows = ((number, name, *shipped.palette[number]) for number, name in enumerate(shipped.classes))
+    return csv_tables.table(COLUMNS, rows)

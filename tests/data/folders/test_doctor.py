@@ -296,3 +296,18 @@ def test_long_lists_are_cut() -> None:
     assert "\nand 940 more classes\n" in diagnosis.text
     assert "'0.png', '1.png', '2.png', '3.png', '4.png' and 495 more;" in diagnosis.text
     assert max(map(len, diagnosis.text.splitlines())) < 300
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+def test_values_that_are_no_numbers_are_named_by_file(wrong: float, tmp_path: Path) -> None:
+    photo_layout.write_classes(tmp_path, labeled=6, unlabeled=2)
+    values = np.random.default_rng(0).random((40, 40), dtype=np.float32)
+    photo_layout.save(Image.fromarray(values), tmp_path / "unlabeled" / "well.tif")
+    values[3, 4] = wrong
+    photo_layout.save(Image.fromarray(values), tmp_path / "unlabeled" / "dark.tif")
+    contents = photos.open_folder(tmp_path)
+    issues = doctor.examine(contents, survey.survey(contents)).issues
+    (found,) = [issue for issue in issues if "NaN or infinite" in issue.text]
+    assert found.severity == "warning"
+    assert "'unlabeled/dark.tif'" in found.text
+    assert "well.tif" not in found.text

@@ -150,9 +150,8 @@ def _wrong(found: Sequence[Issue]) -> str:
 def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     for part, photos in contents.parts():
         looks = survey.unreadable(part)
-        reasons = [
-            shown(look.problem or "").replace(f"{shown(contents.root)}/", "") for look in looks
-        ]  # they name files
+        root = f"{shown(contents.root)}/"
+        reasons = [shown(look.problem or "").replace(root, "") for look in looks]  # they name files
         details = tuple(reasons[:NAMED] + [f"and {len(reasons) - NAMED:,} more"] * (len(reasons) > NAMED))
         what = f"{len(looks):,} of {_count(len(photos), f'{part} image')}"
         if looks and part != "unlabeled":
@@ -254,7 +253,9 @@ def _shapes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     sized = [(look.id, look.size) for look in survey.looks if look.size is not None]
     tiny = [name for name, size in sized if min(size) < SMALL]
     slim = [name for name, size in sized if max(size) > LONG * min(size)]
-    for names, what in ((tiny, f"smaller than {SMALL} pixels"), (slim, f"more than {LONG} times as long as wide")):
+    dark = [look.id for look in survey.looks if not look.finite]
+    kinds = {f"smaller than {SMALL} pixels": tiny, f"more than {LONG} times as long as wide": slim}
+    for what, names in (kinds | {"read as nearly black, since values in it are NaN or infinite": dark}).items():
         if names:
             count = _count(len(names), "image is", "images are")
             yield Issue("warning", f"{count} {what}: {_listed(names)}; a net sees little in them, leave them out")

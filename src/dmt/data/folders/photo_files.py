@@ -114,6 +114,12 @@ def read_photo(path: Path) -> Plane:
         return np.array(_upright(_rgb(image), _orientation(image)))
 
 
+def is_finite(path: Path) -> bool:
+    """Whether every value is a finite number: ``read_photo`` takes NaN for 0 and, beside infinity, all others too."""
+    with opened(path) as image:
+        return image.mode != "F" or bool(np.isfinite(np.asarray(image)).all())
+
+
 def photo_size(path: Path) -> tuple[int, int]:
     """(H, W) as ``read_photo`` would return it, from the header of the file alone."""
     with opened(path) as image:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt import files
+from dmt import csv_tables, files
 from dmt.data.folders import photo_cityscapes, photo_colors, photo_files, photo_layouts
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
@@ -218,7 +218,8 @@ def _row(table: Path, line: int, cells: list[str], columns: tuple[int, int, int,
         raise DataError(f"{where}: the name of the file is empty; fill it in or remove the row")
     if part not in _SPLITS:
         raise DataError(f"{where}: the split is '{shown(part)}'; write train, val or test")
-    return _Row(line, cells[file].strip(), cells[label].strip(), _SPLITS[part])
+    name, called = (csv_tables.plain(cells[at].strip()) for at in (file, label))
+    return _Row(line, name, called, _SPLITS[part])
 
 
 def _text(table: Path) -> str:

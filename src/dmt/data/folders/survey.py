@@ -41,6 +41,7 @@ class Look:
         mask: digest of the mask.
         counts: pixels of each class in the mask.
         ignored: share of pixels without a label in the mask.
+        finite: whether every value of the photo is a finite number; floats in TIFF files need not be.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Look:
     mask: str | None = None
     counts: tuple[int, ...] | None = None
     ignored: float = 0.0
+    finite: bool = True
 
     @property
     def truth(self) -> int | str | None:
@@ -171,10 +173,11 @@ def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Loo
     """Decode a photo and its mask in full, so that files that are cut off are found too."""
     try:
         image = photo_files.read_photo(photo.path)
+        finite = photo_files.is_finite(photo.path)
     except Exception as error:  # the one file that no decoder foresaw must not end the survey of all others
         return Look(photo.id, part, photo.label, problem=_line(photo, error))
     size = (image.shape[0], image.shape[1])
-    seen = Look(photo.id, part, photo.label, size, _digest(image), likeness.dhash(image))
+    seen = Look(photo.id, part, photo.label, size, _digest(image), likeness.dhash(image), finite=finite)
     del image  # before the mask comes: of large pictures one at a time
     if photo.mask is None:
         return seen

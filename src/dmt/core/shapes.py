@@ -1,0 +1,77 @@
+"""Shapes and types of what callers hand over: tensors that do not belong together are refused, not broadcast.
+
+Shapes and types are known while a step is compiled or recorded, so these checks cost nothing there. Values are looked
+at by `require_values` alone, and only where a step runs as it is written.
+"""
+
+import torch
+from torch import Tensor
+
+from dmt.types import IGNORE, Target
+
+SUREST = 1.0 + 1e-4
+"""The greatest confidence: probabilities are sums of rounded numbers."""
+
+
+def require_logits(logits: Tensor) -> None:
+    """(N, C, *S), of floats."""
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floats, not {logits.dtype}")
+    if logits.ndim < 2:
+        raise ValueError(f"logits must be (N, C, *S), not {tuple(logits.shape)}")
+
+
+def require_labels(labels: Tensor, logits: Tensor | None = None) -> None:
+    """(N, *S) int64: one label for each site of the logits, if there are any."""
+    if labels.dtype != torch.int64:
+        hint = "; probabilities are for soft_cross_entropy" if labels.is_floating_point() else ""
+        raise TypeError(f"labels must be int64, not {labels.dtype}{hint}")
+    if logits is not None:
+        require_logits(logits)
+        require_shape("labels", labels, (*logits.shape[:1], *logits.shape[2:]))
+
+
+def require_sites(what: str, values: Tensor, labels: Tensor) -> None:
+    """(N, *S): a number for each label."""
+    if not values.is_floating_point():
+        raise TypeError(f"{what} must be floats, not {values.dtype}")
+    require_shape(what, values, tuple(labels.shape))
+
+
+def require_alike(what: str, values: Tensor, like: Tensor) -> None:
+    """The shape of something else."""
+    require_shape(what, values, tuple(like.shape))
+
+
+def require_shape(what: str, values: Tensor, shape: tuple[int, ...]) -> None:
+    """This shape."""
+    if tuple(values.shape) != shape:
+        raise ValueError(f"{what} must be {shape}, not {tuple(values.shape)}")
+
+
+def require_scalar(what: str, value: float | Tensor | None) -> None:
+    """A number, or a tensor of one."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ValueError(f"{what} must be a number or a 0-d tensor, not {tuple(value.shape)}")
+
+
+def require_target(logits: Tensor, target: Target) -> None:
+    """Logits (N, C, *S), and labels and confidence (N, *S)."""
+    require_labels(target.labels, logits)
+    require_sites("confidence", target.confidence, target.labels)
+
+
+def require_values(logits: Tensor, target: Target) -> None:
+    """The same, and wherever there is a label, one that is a class and confidence that is a probability.
+
+    Not looked at while a step is compiled or recorded.
+    """
+    require_target(logits, target)
+    classes = logits.shape[1]
+    if torch.compiler.is_compiling() or (target.labels.is_cuda and torch.cuda.is_current_stream_capturing()):
+        return
+    labeled, confidence = target.labels != IGNORE, target.confidence
+    if bool((labeled & ((target.labels < 0) | (target.labels >= classes))).any()):
+        raise ValueError(f"labels must be 0 … {classes - 1}, or {IGNORE} where there is none")
+    if bool((labeled & ~((confidence >= 0) & (confidence <= SUREST))).any()):  # true for NaN
+        raise ValueError("confidence must be within [0, 1], and not NaN")

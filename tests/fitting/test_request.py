@@ -1,0 +1,24 @@
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from dmt.errors import ConfigError
+from dmt.fitting import request
+
+
+@pytest.mark.parametrize(
+    ("seed", "seeds"),
+    [(3, (3,)), ([2, 1, 2], (2, 1)), (range(1, 4), (1, 2, 3)), (np.int64(5), (5,)), (np.array([1, 2]), (1, 2))],
+)
+def test_one_seed_or_several(seed: int | Iterable[int], seeds: tuple[int, ...]) -> None:
+    assert request.several(seed) == seeds
+    assert all(type(each) is int for each in request.several(seed))
+
+
+@pytest.mark.parametrize("seed", ["12", b"12", 1.5, [1.0], ["1"], True, None])
+def test_what_is_no_seed_is_refused(seed: object) -> None:
+    """Text is a row of letters to Python: "12" would be trained as seeds 1 and 2."""
+    with pytest.raises(ConfigError, match="a seed must be a whole number") as caught:
+        request.several(seed)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
