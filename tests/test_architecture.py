@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent / "src" / "dmt"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "version"),
-    ("run_files",),
+    ("run_files", "schemas"),
     ("files", "options", "outputs", "pictures"),
     ("core",),
     ("data", "models", "objectives", "pages"),

@@ -1,5 +1,7 @@
 """The command. Every verb is a thin layer over a function of the library."""
 
+import io
+import logging
 import shlex
 import sys
 import warnings
@@ -10,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.cli import audit, check, export, files, plans, report, tune
+from dmt.cli import audit, check, error_lines, export, files, plans, report, tune
 from dmt.cli.shared_options import (
     AnywayOpt,
     ConfigOpt,
@@ -26,7 +28,7 @@ from dmt.cli.shared_options import (
     StartOpt,
     settings,
 )
-from dmt.errors import ConfigError, DmtError, RunError
+from dmt.errors import ConfigError, RunError
 from dmt.runs import stopping
 from dmt.version import VERSION
 
@@ -241,10 +243,11 @@ def predict_(
 
 
 def main() -> None:
-    """Run the command; what a user can mend is one line and exit code 2."""
+    """Run the command; whatever is raised is one line and exit code 2."""
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     warnings.filterwarnings("ignore", module=r"PIL\b")  # what is wrong with a file is said in our words, or harmless
+    _prepare_streams()
     try:
         app(args=arguments, standalone_mode=True)
     except stopping.Stopped as stopped:
@@ -252,26 +255,27 @@ def main() -> None:
         raise SystemExit(stopped.code) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
-    except (DmtError, OSError, RuntimeError) as error:
-        line = _line(error)
-        if debug or line is None:
+    except Exception as error:
+        if debug:
             raise
-        from dmt.data.folders.photo_files import shown
-
-        print(f"dmt: error: {shown(line)}", file=sys.stderr)
+        print(f"dmt: error: {error_lines.line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
-def _line(error: Exception) -> str | None:
-    """An error in one line that says what to do; None if nobody but us can mend it."""
-    if isinstance(error, RuntimeError):
-        import torch
+def _prepare_streams() -> None:
+    """Print what a terminal cannot show as something else, and notes of the library as notes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    log = logging.getLogger("dmt")
+    log.handlers, log.propagate = [_Notes()], False
 
-        few = "the device has too little memory; set batch, batch_pseudo and batch_labeled lower"
-        return few if isinstance(error, torch.OutOfMemoryError) else None
-    if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {error.strerror or error}"
-    return str(error)
+
+class _Notes(logging.Handler):
+    """What the library logs, on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _note(f"note: {record.getMessage()}")
 
 
 def _note(text: str) -> None:

@@ -126,7 +126,19 @@ class Evidence:
         """From a file."""
         classes, pixels = arrays["head"].tolist()
         named = {name: arrays[name] for name in ("image", "truth", "said", "count", "sure")}
-        return cls(classes=classes, pixels=bool(pixels), **named)
+        found = cls(classes=classes, pixels=bool(pixels), **named)
+        found._require_sound()
+        return found
+
+    def _require_sound(self) -> None:
+        """Refuse what no net can have said."""
+        for name, end in (("image", self.images), ("truth", self.classes), ("said", self.classes), ("count", None)):
+            each: np.ndarray = getattr(self, name)
+            good = each.dtype.kind in "iu" and each.shape == self.image.shape and each.ndim == 1
+            if not good or (each < 0).any() or (end is not None and (each >= end).any()):
+                raise ValueError(f"its {name} is not as a net leaves it")
+        if self.sure.dtype.kind != "f" or self.sure.ndim != 1 or not np.isfinite(self.sure).all():
+            raise ValueError("its sure is not as a net leaves it")
 
 
 class EvidenceCollector:

@@ -100,7 +100,10 @@ class Runner:
     def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
         """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
         if self._skipped:
-            files.write(self.folder.path / run_files.SKIPPED, "".join(f"{line}\n" for line in self._skipped).encode())
+            files.write(
+                self.folder.path / run_files.SKIPPED,
+                "".join(f"{line}\n" for line in self._skipped).encode(errors="replace"),
+            )
         for seed in seeds:
             task, audit = self._tasks[seed]
             self.folder.record_split(seed, task)

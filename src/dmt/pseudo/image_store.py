@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dmt import files, run_files
+from dmt import files, run_files, schemas
 from dmt.data.sets import PseudoLabels, UnlabeledSet
 from dmt.pseudo.store import Store
 from dmt.types import IGNORE, ProgressCallback, Target
@@ -68,4 +68,4 @@ class ImageStore(Store[Tensor]):
     def load(cls, folder: Path) -> "ImageStore":
         tensors = files.read_tensors(folder / run_files.PSEUDO_IMAGES)
         target = Target(tensors["labels"].long(), tensors["confidence"])
-        return cls(target, tensors["selected"], files.read_json(folder / run_files.PSEUDO))
+        return cls(target, tensors["selected"], files.read_json(folder / run_files.PSEUDO, schemas.PSEUDO))

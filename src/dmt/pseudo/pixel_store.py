@@ -22,7 +22,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from dmt import files, run_files
+from dmt import files, run_files, schemas
 from dmt.data import buffers, ragged
 from dmt.data.pixels import size_groups
 from dmt.data.ragged import Ragged
@@ -70,7 +70,7 @@ class PixelStore(Store[Ragged]):
     @classmethod
     def load(cls, folder: Path) -> "PixelStore":
         """Reads the summary; planes stay on disk."""
-        about = files.read_json(folder / run_files.PSEUDO)
+        about = files.read_json(folder / run_files.PSEUDO, schemas.PSEUDO_OF_PIXELS)
         summary = {key: about.pop(key) for key in SUMMARY if key in about}
         return cls(folder, about, summary)
 

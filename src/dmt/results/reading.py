@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dmt import config as configuration
-from dmt import presets
+from dmt import files, presets
 from dmt.config import Config
 from dmt.core import early_end
 from dmt.errors import ConfigError, RunError
@@ -182,6 +182,7 @@ def judged(jobs: Iterable[JobResult]) -> str:
 def read(folder: Folder) -> list[JobResult]:
     """All jobs of a run, finished or not."""
     manifest = folder.manifest()
+    files.require_no_links(folder.path)
     return [of_job(folder, manifest, job) for job in folder.jobs()]
 
 

@@ -1,4 +1,4 @@
-"""Stopping cleanly: a budget that ran out, Ctrl-C and SIGTERM all end a run at a checkpoint."""
+"""Stopping cleanly: a budget that ran out, Ctrl-C, SIGTERM and SIGHUP all end a run at a checkpoint."""
 
 import math
 import re
@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 from dmt.errors import ConfigError, DmtError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""Those that ask to stop: Ctrl-C, the system, and a terminal that was closed."""
 
 
 class Stopped(DmtError):
@@ -48,11 +51,15 @@ class Stop:
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Within, the first Ctrl-C or SIGTERM asks for a clean stop; a second one acts as usual."""
+        """Within, the first Ctrl-C, SIGTERM or SIGHUP asks for a clean stop; a second one acts as usual.
+
+        What is ignored stays so: SIGHUP under nohup, Ctrl-C in the background.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread may handle signals
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
 
         def ask(number: int, frame: FrameType | None) -> None:
             self._signal = number

@@ -1,7 +1,8 @@
 """What the nets of a stage said of every image, in files beside its journal."""
 
+import functools
 import io
-import zipfile
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +19,29 @@ def write(place: Path, split: str, line: str, copy: str, evidence: Evidence) -> 
 
 
 def read(place: Path, split: str, line: str, copy: str) -> Evidence | None:
-    """None where there is none: of a stage that is not finished, or was made before evidence was kept."""
+    """None where there is none: of a stage that is not finished, or was made before evidence was kept.
+
+    A damaged file is as good as none, but that is said.
+    """
     # release 0.1 knew one net a stage, and left the line out
     for path in (place / _name(split, line, copy), place / f"evidence-{split}-{copy}.npz"):
+        if not path.exists():
+            continue
         try:
+            files.require_plain(path)
             with np.load(path, allow_pickle=False) as arrays:
                 return Evidence.of(arrays)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            continue
+        except Exception as error:  # zip, zlib and NumPy have errors of their own
+            _tell(path, str(error) or type(error).__name__)
     return None
+
+
+@functools.cache
+def _tell(path: Path, reason: str) -> None:
+    """Once for every file."""
+    logging.getLogger(__name__).warning(
+        "%s is damaged (%s) and left out, with all that it would tell; restore it from a copy of the run", path, reason
+    )
 
 
 def _name(split: str, line: str, copy: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files, presets, run_files
+from dmt import files, presets, run_files, schemas
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
@@ -132,7 +132,7 @@ class _Tuner:
 
     def __init__(self, frame: Frame, config: Config, space: Space, stop: Stop, watcher: progress.Watcher) -> None:
         self._frame, self._config, self._space, self._stop, self._watcher = frame, config, space, stop, watcher
-        self._known: dict[str, Any] = files.read_json(frame.out / INDEX)
+        self._known: dict[str, Any] = files.read_json(frame.out / INDEX, schemas.TUNING)
         options = configuration.flat(config)
         self._default: Values = {key: options[key] for key in space}
         self._trials: dict[str, Trial] = {}
