@@ -81,7 +81,7 @@ def json_bytes(value: Any, indent: int | None = None) -> bytes:
     return json.dumps(value, indent=indent, ensure_ascii=False).encode(errors="backslashreplace")
 
 
-def read_json(path: Path, check: Check) -> Any:
+def read_json(path: Path, check: Check = schemas.anything) -> Any:
     """The content of a file of ours, if it is as it must be (`dmt.schemas`)."""
     try:
         require_plain(path)

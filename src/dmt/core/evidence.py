@@ -127,18 +127,23 @@ class Evidence:
         classes, pixels = arrays["head"].tolist()
         named = {name: arrays[name] for name in ("image", "truth", "said", "count", "sure")}
         found = cls(classes=classes, pixels=bool(pixels), **named)
-        found._require_sound()
+        found.require_possible()
         return found
 
-    def _require_sound(self) -> None:
-        """Refuse what no net can have said."""
-        for name, end in (("image", self.images), ("truth", self.classes), ("said", self.classes), ("count", None)):
-            each: np.ndarray = getattr(self, name)
-            good = each.dtype.kind in "iu" and each.shape == self.image.shape and each.ndim == 1
-            if not good or (each < 0).any() or (end is not None and (each >= end).any()):
-                raise ValueError(f"its {name} is not as a net leaves it")
-        if self.sure.dtype.kind != "f" or self.sure.ndim != 1 or not np.isfinite(self.sure).all():
-            raise ValueError("its sure is not as a net leaves it")
+    def require_possible(self) -> None:
+        """Refuse numbers that no net can have caused.
+
+        Raises:
+            ValueError: for labels that are no classes, images that are not there, or sums that are not finite.
+        """
+        cells = (self.image, self.truth, self.said, self.count)
+        if self.sure.ndim != 1 or any(each.shape != self.image.shape or each.ndim != 1 for each in cells):
+            raise ValueError("evidence is lists of numbers, all of its cells of one length")
+        for values, count in ((self.image, self.images), (self.truth, self.classes), (self.said, self.classes)):
+            if len(values) and not 0 <= values.min() <= values.max() < count:
+                raise ValueError("evidence names images or classes that are not there")
+        if (len(self.count) and self.count.min() < 0) or not np.isfinite(self.sure).all():
+            raise ValueError("evidence counts what cannot be counted")
 
 
 class EvidenceCollector:

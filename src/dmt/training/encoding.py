@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dmt import files, schemas
+from dmt import files
 from dmt.data import buffers
 from dmt.data.images import stored_views
 from dmt.data.sets import LabeledSet, UnlabeledSet
-from dmt.errors import RunError
 from dmt.models.build import Normalized
 from dmt.tasks import classification
 from dmt.types import ProgressCallback
@@ -138,15 +137,16 @@ class FeatureFolder:
         name = hashlib.sha256(content.encode()).hexdigest()[:16]
         for folder in self.others:
             path, index = folder / f"features-{name}.bin", folder / f"features-{name}.json"
-            if _done(path, index, shape, len(encoders)) == [len(images)] * len(encoders):
+            if index.exists() and path.exists() and min(files.read_json(index)["done"]) == len(images):
                 return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
         path, index = self.path / f"features-{name}.bin", self.path / f"features-{name}.json"
-        done = _done(path, index, shape, len(encoders))
-        if done is None:
-            done = [0] * len(encoders)
+        size = 2 * shape[0] * shape[1] * shape[2]  # bytes
+        kept = index.exists() and path.exists() and path.stat().st_size == size
+        done: list[int] = files.read_json(index)["done"] if kept else [0] * len(encoders)
+        if not kept:
             self.path.mkdir(parents=True, exist_ok=True)
             index.unlink(missing_ok=True)
-            buffers.reserve(path, _bytes(shape))
+            buffers.reserve(path, size)
         offset = 0
         for place, encoder in enumerate(encoders):
             if done[place] < len(images):
@@ -162,21 +162,6 @@ class FeatureFolder:
                     _vouch(rows, index, done, place, end)
             offset += encoder.width
         return torch.from_numpy(np.memmap(path, np.float16, "c", shape=shape))
-
-
-def _bytes(shape: tuple[int, int, int]) -> int:
-    return 2 * shape[0] * shape[1] * shape[2]
-
-
-def _done(path: Path, index: Path, shape: tuple[int, int, int], encoders: int) -> list[int] | None:
-    """How many images each encoder has seen; None if there is no such file, or it is damaged: it is made again."""
-    if not (index.exists() and path.is_file() and path.stat().st_size == _bytes(shape)):
-        return None
-    try:
-        done: list[int] = files.read_json(index, schemas.FEATURES)["done"]
-    except RunError:
-        return None
-    return done if len(done) == encoders and max(done) <= shape[0] else None
 
 
 def _vouch(rows: np.memmap, index: Path, done: list[int], place: int, end: int) -> None:

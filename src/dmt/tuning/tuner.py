@@ -222,7 +222,10 @@ class _Tuner:
         self._require_images(trial)
         jobs = [job for job in self._jobs(trial.folder) if job is not None]
         stages = {
-            stage.place: stage.outcome["cost"]["seconds"] for job in jobs for stage in job.stages if stage.outcome
+            stage.place: stage.outcome["cost"].get("seconds", 0.0)
+            for job in jobs
+            for stage in job.stages
+            if stage.outcome
         }
         new = {place: seconds for place, seconds in stages.items() if place not in self._places}
         self._places |= set(new)
