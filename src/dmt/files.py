@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save
+from safetensors.torch import load, load_file, save
 from torch import Tensor
 
 from dmt import schemas
@@ -100,10 +100,19 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     write(path, save(plain))
 
 
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """From a safetensors file of whatever name, by the errors of that library."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:  # the library opens names in UTF-8 only
+        return load(path.read_bytes())
+    return load_file(path)
+
+
 def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         require_plain(path)
-        return load_file(path)
+        return load_tensors(path)
     except RunError:
         raise
     except FileNotFoundError as error:

@@ -1,5 +1,6 @@
 """The command. Every verb is a thin layer over a function of the library."""
 
+import contextlib
 import io
 import logging
 import shlex
@@ -251,14 +252,14 @@ def main() -> None:
     try:
         app(args=arguments, standalone_mode=True)
     except stopping.Stopped as stopped:
-        print(f"dmt: {stopped}", file=sys.stderr)
+        _note(f"dmt: {stopped}")
         raise SystemExit(stopped.code) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
     except Exception as error:
         if debug:
             raise
-        print(f"dmt: error: {error_lines.line(error)}", file=sys.stderr)
+        _note(f"dmt: error: {error_lines.line(error)}")
         raise SystemExit(2) from None
 
 
@@ -279,7 +280,8 @@ class _Notes(logging.Handler):
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # the terminal may be gone; the exit code still says it
+        print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from torch import Tensor
 
+from dmt import files
 from dmt.errors import ConfigError, DmtError
 from dmt.models import build, names, positions, start_fit, start_names
 from dmt.models.build import NetSpec, Normalized
@@ -157,7 +157,7 @@ def _is_plain(value: Any) -> bool:
 
 def _safetensors(path: Path) -> Any:
     try:
-        return safetensors.torch.load_file(path)
+        return files.load_tensors(path)
     except Exception as error:  # its own type, and others for headers that are damaged
         raise ConfigError(f"{path} is no safetensors file or damaged ({error}); fetch it again") from error
 
