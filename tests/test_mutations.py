@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from dmt import schemas
-from dmt.cli import error_lines
+from dmt.cli import terminal_text
 from dmt.errors import DmtError
 from dmt.fitting import run as fitting
 from dmt.models import build, starts
@@ -219,10 +219,10 @@ def test_names_lead_nowhere(name: object) -> None:
 
 
 def test_what_nobody_foresaw_is_one_line_too() -> None:
-    assert error_lines.line(KeyError("a\nb")).startswith("unexpected KeyError: ")
-    assert "\n" not in error_lines.line(ValueError("a\nb\x1b[0m"))
-    assert "\x1b" not in error_lines.line(ValueError("\x1b[0m"))
-    assert "--debug" in error_lines.line(ZeroDivisionError())
+    assert terminal_text.line(KeyError("a\nb")).startswith("unexpected KeyError: ")
+    assert "\n" not in terminal_text.line(ValueError("a\nb\x1b[0m"))
+    assert "\x1b" not in terminal_text.line(ValueError("\x1b[0m"))
+    assert "--debug" in terminal_text.line(ZeroDivisionError())
 
 
 @pytest.mark.parametrize(
@@ -231,4 +231,4 @@ def test_what_nobody_foresaw_is_one_line_too() -> None:
      OSError(12, "Cannot allocate memory")],
 )  # fmt: skip
 def test_too_little_memory_of_the_host_is_said(error: Exception) -> None:
-    assert error_lines.line(error).startswith("this computer has too little memory; set batch")
+    assert terminal_text.line(error).startswith("this computer has too little memory; set batch")

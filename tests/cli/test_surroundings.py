@@ -218,3 +218,15 @@ def test_a_run_that_may_not_be_written_to_is_packed(
     monkeypatch.setattr(packing, "_archive", changing)
     with pytest.raises(RunError, match="changed while it was packed"):
         packing.pack(stopped, tmp_path / "again", 10**9)
+
+
+# --- strangers ---
+
+
+def test_names_in_a_run_do_not_steer_the_terminal(stopped: Path) -> None:
+    path = stopped / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"warnings": ["\x1b]0;owned\x07"]}))
+    code, printed, said = command.run("report", stopped)
+    assert code == 0
+    assert "owned" in printed
+    assert "\x1b" not in printed + said

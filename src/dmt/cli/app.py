@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.cli import audit, check, error_lines, export, files, plans, report, tune
+from dmt.cli import audit, check, export, files, plans, report, terminal_text, tune
 from dmt.cli.shared_options import (
     AnywayOpt,
     ConfigOpt,
@@ -183,13 +183,13 @@ def score(
 
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
-        _note(f"warning: the scores may mean nothing: {warning}")
+        _note(f"warning: the scores may mean nothing: {terminal_text.result(warning)}")
     scoring.require_line(line)
     for job in finished.jobs(method, seed):
         if line is not None and not job.has_line(line):
             _note(f"{job.method} with seed {job.seed} has no line {line} of nets; left out")
         elif job.finished:
-            out.print(scoring.table(finished, job, on, line), markup=False)
+            out.print(terminal_text.result(scoring.table(finished, job, on, line)), markup=False)
         else:
             _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
     if not any(job.finished for job in finished.jobs(method, seed)):
@@ -259,7 +259,7 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        _note(f"dmt: error: {error_lines.line(error)}")
+        _note(f"dmt: error: {terminal_text.line(error)}")
         raise SystemExit(2) from None
 
 

@@ -163,9 +163,9 @@ class PixelStore(Store[Ragged]):
 
     @cached_property
     def _paths(self) -> list[Path]:
-        paths = sorted(
-            (self.folder / run_files.PSEUDO_PIXELS).glob("*.png"), key=lambda path: int(path.name.split("-")[0])
-        )
+        drawn = (self.folder / run_files.PSEUDO_PIXELS).glob("*.png")
+        numbered = {int(first): path for path in drawn if (first := path.name.split("-")[0]).isdecimal()}
+        paths = [numbered[position] for position in sorted(numbered)]
         if len(paths) != self.images:
             raise self._damaged(f"{self.folder / run_files.PSEUDO_PIXELS} has {len(paths)} of {self.images} labels")
         return paths

@@ -1,4 +1,4 @@
-"""Whatever was raised, in one line that says what to do."""
+"""Text for a terminal: whatever was raised in one line that says what to do, and results without control characters."""
 
 import errno
 
@@ -12,6 +12,13 @@ def line(error: Exception) -> str:
     from dmt.data.folders.photo_files import shown
 
     return shown(" ".join(_text(error).split("\n")))
+
+
+def result(text: str) -> str:
+    """Lines about a run as they can be printed: the run may be a stranger's, and its names may steer a terminal."""
+    from dmt.data.folders.photo_files import shown
+
+    return "\n".join(map(shown, text.split("\n")))
 
 
 def _text(error: Exception) -> str:
