@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from dmt import schemas
+from dmt import json_checks
 from dmt.cli import terminal_text
 from dmt.errors import DmtError
 from dmt.fitting import run as fitting
@@ -202,17 +202,17 @@ def test_a_start_that_holds_itself_comes_to_an_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_mismatch_says_where_and_what(value: object, says: str) -> None:
-    check = schemas.record({"n": schemas.count, "list?": schemas.listed(schemas.number)})
-    schemas.require({"n": 1, "list": [], "other": object()}, check)
-    with pytest.raises(schemas.Mismatch) as caught:
-        schemas.require(value, check)
+    check = json_checks.record({"n": json_checks.count, "list?": json_checks.listed(json_checks.number)})
+    json_checks.require({"n": 1, "list": [], "other": object()}, check)
+    with pytest.raises(json_checks.Mismatch) as caught:
+        json_checks.require(value, check)
     assert str(caught.value) == says
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/a", "a\0", 3, None])
 def test_names_lead_nowhere(name: object) -> None:
-    with pytest.raises(schemas.Mismatch, match="not a path"):
-        schemas.require(name, schemas.name)
+    with pytest.raises(json_checks.Mismatch, match="not a path"):
+        json_checks.require(name, json_checks.name)
 
 
 # --- the last resort ---

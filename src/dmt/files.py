@@ -12,9 +12,9 @@ from typing import Any
 from safetensors.torch import load, load_file, save
 from torch import Tensor
 
-from dmt import schemas
+from dmt import json_checks
 from dmt.errors import RunError
-from dmt.schemas import Check
+from dmt.json_checks import Check
 
 TEMPORARY = ".dmt-tmp-"
 """How the names of files begin that are not complete yet."""
@@ -81,12 +81,12 @@ def json_bytes(value: Any, indent: int | None = None) -> bytes:
     return json.dumps(value, indent=indent, ensure_ascii=False).encode(errors="backslashreplace")
 
 
-def read_json(path: Path, check: Check = schemas.anything) -> Any:
+def read_json(path: Path, check: Check = json_checks.anything) -> Any:
     """The content of a file of ours, if it is as it must be (`dmt.schemas`)."""
     try:
         require_plain(path)
         content = json.loads(path.read_text(encoding="utf-8"))
-        schemas.require(content, check)
+        json_checks.require(content, check)
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing; is this a run folder of dmt?") from error
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, numbers too long, nested too deeply

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from dmt import files, schemas
+from dmt import files, json_checks, schemas
 from dmt.errors import RunError
 
 
@@ -36,8 +36,8 @@ class Journal:
             except (ValueError, RecursionError):
                 return  # torn by a crash; nothing follows it
             try:
-                schemas.require(found, schemas.line)
-            except schemas.Mismatch as error:
+                json_checks.require(found, schemas.line)
+            except json_checks.Mismatch as error:
                 raise RunError(
                     f"{self.path} is damaged (line {number}: {error}); restore it from a copy, or delete its folder "
                     "and repeat the command"
