@@ -54,7 +54,7 @@ def test_a_closed_terminal_is_a_clean_stop(tmp_path: Path) -> None:
     assert json.loads(state.read_text())["step"] > 0
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_a_hangup_that_is_ignored_stays_so() -> None:
     """As nohup has it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

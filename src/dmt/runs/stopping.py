@@ -11,7 +11,10 @@ from types import FrameType
 
 from dmt.errors import ConfigError, DmtError
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+HANGUP = (signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()
+"""A terminal was closed."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUP)
 """Those that ask to stop: Ctrl-C, the system, and a terminal that was closed."""
 
 
@@ -53,13 +56,13 @@ class Stop:
     def on_signals(self) -> Iterator[None]:
         """Within, the first Ctrl-C, SIGTERM or SIGHUP asks for a clean stop; a second one acts as usual.
 
-        What is ignored stays so: SIGHUP under nohup, Ctrl-C in the background.
+        Under nohup, SIGHUP is ignored and stays so.
         """
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread may handle signals
             return
-        handlers = {number: signal.getsignal(number) for number in SIGNALS}
-        before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
+        numbers = [number for number in SIGNALS if number not in HANGUP or signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.getsignal(number) for number in numbers}
 
         def ask(number: int, frame: FrameType | None) -> None:
             self._signal = number
