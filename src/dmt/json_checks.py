@@ -88,11 +88,12 @@ def either(*checks: Check) -> Check:
     return checked
 
 
-def listed(check: Check) -> Check:
-    """A list of any length."""
+def listed(check: Check, length: int | None = None) -> Check:
+    """A list of any length, or of one length."""
 
     def checked(value: Any, where: str) -> None:
         _require(isinstance(value, list), where, "a list")
+        _require(length in (None, len(value)), where, f"a list of {length}")
         for position, each in enumerate(value):
             check(each, f"{where}[{position}]")
 

@@ -160,7 +160,7 @@ _net = record(
     {
         "name": text,
         "classes": positive,
-        "shape": listed(positive),
+        "shape": listed(positive, 3),
         "pixels": flag,
         "normalization": record({"mean": listed(number), "std": listed(number)}),
     }
@@ -174,6 +174,6 @@ CARD = record(
         "longest": maybe(positive),
         "sha256": text,
         "classes": listed(text),
-        "palette": listed(listed(count)),
+        "palette": listed(listed(count, 3)),
     }
 )

@@ -103,7 +103,10 @@ def load(path: str | Path) -> Shipped:
     for needed in (path, card_path):
         if not needed.is_file():
             raise RunError(f"there is no file {needed}; parameters and card must be in the same folder")
-    card = files.read_json(card_path, schemas.CARD)
+    try:
+        card = files.read_json(card_path, schemas.CARD)
+    except RunError as error:
+        raise RunError(f"{card_path} is not a card of dmt export, or damaged; export the run again") from error
     spec, second = _spec(card["spec"]), _spec(card["second"]) if card.get("second") else None
     classes, palette = tuple(card["classes"]), tuple((red, green, blue) for red, green, blue in card["palette"])
     if card["sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
