@@ -9,7 +9,8 @@ ROOT = Path(__file__).parent.parent / "src" / "dmt"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "version"),
-    ("run_files",),
+    ("run_files", "json_checks"),
+    ("schemas",),
     ("csv_tables", "files", "options", "outputs", "pictures"),
     ("core",),
     ("data", "models", "objectives", "pages"),

@@ -98,7 +98,7 @@ def test_inputs_stay_by_whatever_name(tmp_path: Path) -> None:
 
 def test_the_inside_of_a_run_is_its_own(trained: Path, tmp_path: Path) -> None:
     assert {path.name for path in trained.iterdir() if not path.name.startswith(".")} <= outputs.OURS
-    for name in ("run.json", "stages/new.html", "splits/x", ".lock", ".cache/x", "skipped.txt"):
+    for name in ("run.json", "stages/new.html", "splits/x", "pairs/x/y", ".lock", ".cache/x", "skipped.txt"):
         with pytest.raises(RunError, match=r"belongs to the run in .*; give another --out"):
             outputs.require_file(trained / name, KIND, force=True)
     outputs.require_file(trained / "report.html", KIND)

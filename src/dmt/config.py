@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MOVED = {"epochs_online": "online.epochs", "threshold": "online.threshold"}
 """Options that had another name: who types it is told the new one, and older runs are read by it."""
 
+SEEDS = 1000
+"""How many a user can mean at once."""
 
 Holder = TypeVar("Holder", bound="DataclassInstance")
 
@@ -161,10 +163,12 @@ def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
 def from_toml(path: Path) -> dict[str, Any]:
     """Flat keys from a TOML file, in which a method's own group is a table."""
     try:
-        return dotted(tomllib.loads(path.read_text()))
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"cannot read {path}: it is not a regular file; give a TOML file")
+        return dotted(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of numbers that are too long
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -185,9 +189,12 @@ def seeds(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         try:
-            found += range(int(first), int(last if dash else first) + 1)
+            named = range(int(first), int(last if dash else first) + 1)
         except ValueError:
             raise ConfigError(f"--seeds takes 1-3 or 1,4,7, not '{text}'") from None
+        if named.stop - named.start > SEEDS - len(found):
+            raise ConfigError(f"--seeds {text} names more than {SEEDS:,} seeds; give fewer")
+        found += named
     if not found:
         raise ConfigError(f"--seeds {text} names no seed")
     return found
@@ -257,7 +264,7 @@ def _scalar(key: str, value: Any, kind: Any) -> Any:
             number = kind(value.replace("_", "") if isinstance(value, str) else value)
             if number == number and abs(number) != float("inf"):
                 return number
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
     raise ConfigError(f"{key} must be {words[kind]}, not '{value}'")
 

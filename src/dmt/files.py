@@ -3,17 +3,21 @@
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load, load_file, save
 from torch import Tensor
 
+from dmt import json_checks
 from dmt.errors import RunError
+from dmt.json_checks import Check
 
 TEMPORARY = ".dmt-tmp-"
 """How the names of files begin that are not complete yet."""
@@ -22,30 +26,75 @@ TEMPORARY = ".dmt-tmp-"
 def write(path: Path, content: bytes) -> None:
     """Write to a temporary file beside ``path``, flush it to disk, then rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
+    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
+    with named(path):
+        try:
+            # as `open` would make it: who may read it is the user's umask to say
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def make_folder(parent: Path, prefix: str) -> Path:
+    """A new folder of a name that nobody has, for what is not complete yet."""
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = parent / f"{prefix}{secrets.token_hex(8)}"
+    folder.mkdir()
+    return folder
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Within, errors of the system say which file was to be written; a full disk alone does not."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def require_plain(path: Path) -> None:
+    """Refuse what is there but no regular file: a pipe would be waited for, a device might never end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise RunError(f"{path} is not a regular file; put the file itself there")
+
+
+def require_no_links(folder: Path) -> None:
+    """Refuse a folder of ours in which something is a link: it could lead anywhere, for reading and for writing."""
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(place, name)
+            if path.is_symlink():
+                raise RunError(f"{path} is a link, and a run holds its files itself; copy it without links: cp -rL")
 
 
 def write_json(path: Path, value: Any) -> None:
-    write(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+    write(path, json_bytes(value, indent=1) + b"\n")
 
 
-def read_json(path: Path) -> Any:
+def json_bytes(value: Any, indent: int | None = None) -> bytes:
+    """As UTF-8. What is no character, in the name of a file say, is an escape, and comes back as it was."""
+    return json.dumps(value, indent=indent, ensure_ascii=False).encode(errors="backslashreplace")
+
+
+def read_json(path: Path, check: Check = json_checks.anything) -> Any:
+    """The content of a file of ours, if it is as it must be (`dmt.schemas`)."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        require_plain(path)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        json_checks.require(content, check)
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing; is this a run folder of dmt?") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, numbers too long, nested too deeply
         raise RunError(f"{path} is damaged ({error}); restore the file or start in a new folder") from error
+    return content
 
 
 def digest(content: bytes) -> str:
@@ -88,9 +137,21 @@ def require_finite(path: Path, tensors: Mapping[str, Tensor], remedy: str) -> No
             raise RunError(f"{path} is damaged: {name} is not finite; {remedy}")
 
 
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """From a safetensors file of whatever name, by the errors of that library."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:  # the library opens names in UTF-8 only
+        return load(path.read_bytes())
+    return load_file(path)
+
+
 def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
-        return load_file(path)
+        require_plain(path)
+        return load_tensors(path)
+    except RunError:
+        raise
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing; restore it from where the run was made") from error
     except Exception as error:  # safetensors raises its own error type, and OSError

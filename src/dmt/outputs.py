@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt.errors import RunError
-from dmt.run_files import MANIFEST, SAMPLES, SESSIONS, SKIPPED, SPLITS, STAGES
+from dmt.run_files import MANIFEST, PAIRS, SAMPLES, SESSIONS, SKIPPED, SPLITS, STAGES
 
-OURS = frozenset({MANIFEST, SESSIONS, SKIPPED, SPLITS, SAMPLES, STAGES})
+OURS = frozenset({MANIFEST, SESSIONS, SKIPPED, SPLITS, SAMPLES, STAGES, PAIRS})
 """Names in a run's folder that only training writes; those that begin with a dot are its own too."""
 
 HEAD = 4096

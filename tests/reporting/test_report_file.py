@@ -281,7 +281,7 @@ def test_runs_of_different_folders_of_own_images_share_no_chart(tmp_path: Path) 
         stages = tuple(replace(stage, path=tmp_path / folder / "stages" / stage.name) for stage in job.stages)
         split = tmp_path / folder / "splits" / "seed-1.json"
         split.parent.mkdir(parents=True)
-        split.write_text(json.dumps({"labeled": list(range(labels))}))
+        split.write_text(json.dumps({"labeled": [str(number) for number in range(labels)]}))
         return Study(folder, [replace(job, stages=stages, origin=images)])
 
     birds = of("birds", "birds", 100)

@@ -31,7 +31,7 @@ def test_an_unfinished_run_goes_on_where_it_is_unpacked(lean: bool, tiny: dict[s
     fit(tmp_path / "whole", tiny)
     with pytest.raises(stopping.Stopped):
         dmt.fit("digits", out=tmp_path / "here", settings=tiny, watcher=StopAt(45))
-    parts = packing.pack(tmp_path / "here", tmp_path / "packed", 20_000, lean=lean)
+    parts = packing.pack(tmp_path / "here", tmp_path / "packed", 20_000, lean=lean).paths
     assert len(parts) > 3
     assert max(path.stat().st_size for path in parts[:-1]) <= 20_000
     packing.unpack(tmp_path / "packed", tmp_path / "there")
@@ -47,7 +47,7 @@ def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Pa
     fit(tmp_path / "run", tiny, baseline=False)
     sizes = {}
     for lean in (False, True):
-        parts = packing.pack(tmp_path / "run", tmp_path / f"packed-{lean}", 10**9, lean=lean)
+        parts = packing.pack(tmp_path / "run", tmp_path / f"packed-{lean}", 10**9, lean=lean).paths
         sizes[lean] = parts[0].stat().st_size
     assert sizes[True] < sizes[False]
     packing.unpack(tmp_path / "packed-True", tmp_path / "again")
@@ -70,7 +70,7 @@ def test_the_command_has_names_of_its_own(tiny: dict[str, object], tmp_path: Pat
 def test_more_parts_than_digits(tiny: dict[str, object], tmp_path: Path) -> None:
     fit(tmp_path / "run", tiny, "baseline")
     total = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
-    parts = packing.pack(tmp_path / "run", tmp_path / "packed", total // 1100)
+    parts = packing.pack(tmp_path / "run", tmp_path / "packed", total // 1100).paths
     assert len(parts) > 1000
     packing.unpack(tmp_path / "packed", tmp_path / "again")
     assert nets(tmp_path / "again") == nets(tmp_path / "run")

@@ -133,11 +133,13 @@ def _following(output: AuditOutput, found: list[Candidate] | str, made: dict[int
 
 
 def _label_studio(output: AuditOutput, found: Sequence[Candidate], made: dict[int, MaskPictures]) -> None:
-    for old in (output.out / IMAGES).glob("*.png"):  # of an audit before
+    for old in (output.out / IMAGES).glob("[0-9]" * 6 + "-*.png"):  # of an audit before
         old.unlink()
     labelings = [_labeling(output, each, made.get(each.position)) for each in found]
     classes, colors = output.task.classes, output.task.colors
-    files.write(output.out / TASKS, label_studio.tasks(labelings, classes, f"dmt: {output.title}").encode())
+    files.write(
+        output.out / TASKS, label_studio.tasks(labelings, classes, f"dmt: {output.title}").encode(errors="replace")
+    )
     interface = label_studio.interface(classes, colors, pixels=output.task.pixels)
     files.write(output.out / INTERFACE, interface.encode())
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dmt import files, outputs, presets, run_files
+from dmt import files, outputs, presets, run_files, schemas
 from dmt.auditing import audit_files, given_labels, label_next, pseudo_labels
 from dmt.auditing.audit_files import AuditOutput, Findings
 from dmt.auditing.ensembles import Ensemble
@@ -267,6 +267,11 @@ def _require_ours(place: Path) -> None:
         place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())
     ):
         raise RunError(f"{place} holds other files but no audit; give an empty or new --out")
+    if (place / ABOUT).exists():
+        try:
+            files.read_json(place / ABOUT, schemas.AUDITED)
+        except RunError as error:
+            raise RunError(f"{error}; or give an empty or new --out") from error
 
 
 def _note(text: str) -> None:

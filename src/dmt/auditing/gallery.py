@@ -51,7 +51,7 @@ class Names:
 
 def page(title: str, subtitle: str, *sections: Child) -> bytes:
     """The file."""
-    return document.document(title, *sections, subtitle=subtitle).encode()
+    return document.document(title, *sections, subtitle=subtitle).encode(errors="replace")
 
 
 def suspects(title: str, note: str, found: Sequence[Suspect], listed: PictureList, names: Names) -> Safe:

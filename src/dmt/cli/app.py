@@ -1,5 +1,8 @@
 """The command. Every verb is a thin layer over a function of the library."""
 
+import contextlib
+import io
+import logging
 import shlex
 import sys
 import warnings
@@ -10,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.cli import audit, check, export, files, plans, report, tune
+from dmt.cli import audit, check, export, files, plans, report, terminal_text, tune
 from dmt.cli.shared_options import (
     AnywayOpt,
     ConfigOpt,
@@ -26,7 +29,7 @@ from dmt.cli.shared_options import (
     StartOpt,
     settings,
 )
-from dmt.errors import ConfigError, DmtError, RunError
+from dmt.errors import ConfigError, RunError
 from dmt.runs import stopping
 from dmt.version import VERSION
 
@@ -184,13 +187,13 @@ def score(
 
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
-        _note(f"warning: the scores may mean nothing: {warning}")
+        _note(f"warning: the scores may mean nothing: {terminal_text.result(warning)}")
     scoring.require_line(line)
     for job in finished.jobs(method, seed):
         if line is not None and not job.has_line(line):
             _note(f"{job.method} with seed {job.seed} has no line {line} of nets; left out")
         elif job.finished:
-            out.print(scoring.table(finished, job, on, line), markup=False)
+            out.print(terminal_text.result(scoring.table(finished, job, on, line)), markup=False)
         else:
             _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
     if not any(job.finished for job in finished.jobs(method, seed)):
@@ -245,41 +248,44 @@ def predict_(
 
 
 def main() -> None:
-    """Run the command; what a user can mend is one line and exit code 2."""
+    """Run the command; whatever is raised is one line and exit code 2."""
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     warnings.filterwarnings("ignore", module=r"PIL\b")  # what is wrong with a file is said in our words, or harmless
+    _prepare_streams()
     try:
         app(args=arguments, standalone_mode=True)
     except stopping.Stopped as stopped:
-        print(f"dmt: {stopped}", file=sys.stderr)
+        _note(f"dmt: {stopped}")
         raise SystemExit(stopped.code) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
-    except (DmtError, OSError, RuntimeError) as error:
-        line = _line(error)
-        if debug or line is None:
+    except Exception as error:
+        if debug:
             raise
-        from dmt.data.folders.photo_files import shown
-
-        print(f"dmt: error: {shown(line)}", file=sys.stderr)
+        _note(f"dmt: error: {terminal_text.line(error)}")
         raise SystemExit(2) from None
 
 
-def _line(error: Exception) -> str | None:
-    """An error in one line that says what to do; None if nobody but us can mend it."""
-    if isinstance(error, RuntimeError):
-        import torch
+def _prepare_streams() -> None:
+    """Print what a terminal cannot show as something else, and notes of the library as notes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    log = logging.getLogger("dmt")
+    log.handlers, log.propagate = [_Notes()], False
 
-        few = "the device has too little memory; set batch, batch_pseudo and batch_labeled lower"
-        return few if isinstance(error, torch.OutOfMemoryError) else None
-    if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {error.strerror or error}"
-    return str(error)
+
+class _Notes(logging.Handler):
+    """What the library logs, on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _note(f"note: {record.getMessage()}")
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # the terminal may be gone; the exit code still says it
+        print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -55,9 +55,14 @@ def pack(
     from dmt.use import packing
 
     place = run_.absolute().with_name(f"{run_.absolute().name}-packed") if out_ is None else out_
-    written = packing.pack(run_, place, packing.size(part_size), lean=lean)
-    total = sum(path.stat().st_size for path in written)
-    out.print(f"{len(written)} files, {total / 1e6:.1f} MB in {place}; there: dmt unpack {place.name}", markup=False)
+    packed = packing.pack(run_, place, packing.size(part_size), lean=lean)
+    total = sum(path.stat().st_size for path in packed.paths)
+    which = f"{len(packed.content)} files of the run, without {len(packed.spared)} that it no longer needs"
+    which = which if packed.spared else f"all {len(packed.content)} files of the run"
+    out.print(f"{which}, listed in {place / packing.INDEX}, and checked after writing", markup=False)
+    out.print(
+        f"{len(packed.paths)} files, {total / 1e6:.1f} MB in {place}; there: dmt unpack {place.name}", markup=False
+    )
 
 
 @app.command()

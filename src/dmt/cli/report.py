@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from dmt import run_files
+from dmt.cli import terminal_text
 from dmt.errors import ConfigError, RunError
 
 app = typer.Typer()
@@ -55,7 +56,7 @@ def report(
     if out_ is not None:
         _page(there, out_, watch, force)
     elif tensorboard is None:
-        out.print(str(Report.read(there)), markup=False)
+        out.print(terminal_text.result(str(Report.read(there))), markup=False)
 
 
 def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:

@@ -109,7 +109,7 @@ def train(asked: Request, conditions: Conditions) -> None:
     runner = Runner(prepared.config, folder, starts, conditions)
     runner.open(asked.seeds)  # data and nets are tried before the folder is bound to a configuration
     _require_validation(asked, prepared, runner.validation_images, conditions)
-    prepared = searching.settle(asked, prepared, folder, runner, conditions)
+    prepared = searching.settle(asked, prepared, starts, runner, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions):
         runner.run(prepared.methods, asked.seeds, asked.keep)
 

@@ -1,6 +1,6 @@
 """What a run's folder still lacks, trained stage by stage."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from dmt.fitting.teaching import Lesson
 from dmt.fitting.together import Nets
 from dmt.methods import catalogue
 from dmt.models import build
-from dmt.own.search import Search
 from dmt.pseudo import labeler
 from dmt.pseudo.labeler import LabelFolder, Teacher
 from dmt.pseudo.store import Store
@@ -79,7 +78,7 @@ class Runner:
     def _nets(self) -> StageNets:
         return StageNets(self._config, self.folder, self._starts, self._conditions)
 
-    def _seen(self, seed: int) -> Task:
+    def seen(self, seed: int) -> Task:
         """The task as nets see it: with frozen encoders, in their features."""
         if seed not in self._in_features:
             at, task = self._conditions, self._tasks[seed][0]
@@ -88,10 +87,6 @@ class Runner:
             maker = FeatureMaker(self._config, self._starts, folder, at.execution.device, at.watcher, at.stop)
             self._in_features[seed] = maker.of(task)
         return self._in_features[seed]
-
-    def search(self, seed: int, methods: Sequence[str], fixed: Collection[str], tell: ProgressCallback) -> Search:
-        """A search on the folds of the labels, for the run of these methods."""
-        return Search(self._config, self._seen(seed), self._starts, self._conditions.execution, methods, fixed, tell)
 
     def adopt(self, config: Config) -> None:
         """Train with other options, of the same data and nets."""
@@ -110,7 +105,10 @@ class Runner:
     def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
         """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
         if self._skipped:
-            files.write(self.folder.path / run_files.SKIPPED, "".join(f"{line}\n" for line in self._skipped).encode())
+            files.write(
+                self.folder.path / run_files.SKIPPED,
+                "".join(f"{line}\n" for line in self._skipped).encode(errors="replace"),
+            )
         for seed in seeds:
             task, audit = self._tasks[seed]
             self.folder.record_split(seed, task)
@@ -171,7 +169,7 @@ class Runner:
             title = f"{catalogue.get(job.method).title}, seed {job.seed}"
             pairs = list(together.unmeasured(result))
             for nets in pairs:
-                pair = Nets(nets, self._seen(job.seed), self._config, self._conditions.execution.device)
+                pair = Nets(nets, self.seen(job.seed), self._config, self._conditions.execution.device)
                 together.measure(pair, self._progress(f"both nets of {title}", in_budget=False)).write()
             if pairs:
                 fresh = replace(result)  # what was read before the measuring is not remembered
@@ -224,7 +222,7 @@ class Runner:
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
         checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
-        task, audit = self._seen(work.seed), self._tasks[work.seed][1]
+        task, audit = self.seen(work.seed), self._tasks[work.seed][1]
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
@@ -289,7 +287,7 @@ class Runner:
         wanted = work.stage.labels
         if wanted is None:
             return None
-        task, audit = self._seen(work.seed), self._tasks[work.seed][1]
+        task, audit = self.seen(work.seed), self._tasks[work.seed][1]
         watcher = self._conditions.watcher
         folder = LabelFolder(place, self.folder.path / run_files.CACHE, self._progress(f"labels for {title}"))
         if Store.exists(place):

@@ -7,15 +7,17 @@ from dmt import config as configuration
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
 from dmt.fitting.runner import Runner
+from dmt.own.search import Search
 from dmt.runs import environment
-from dmt.runs.folder import Folder
+from dmt.runs.starting import Starts
 
 
-def settle(asked: Request, prepared: Prepared, folder: Folder, runner: Runner, conditions: Conditions) -> Prepared:
+def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, conditions: Conditions) -> Prepared:
     """The same with options that folds of the labels prefer, if the run is new and on a user's folder.
 
     Options that were asked for stay as they are. What is found is written down with the run, and not searched again.
     """
+    folder, execution = runner.folder, conditions.execution
     if prepared.images is None or folder.begun or not asked.folds or not prepared.methods:
         return prepared
     began, stop = time.monotonic(), conditions.stop
@@ -26,8 +28,10 @@ def settle(asked: Request, prepared: Prepared, folder: Folder, runner: Runner, c
             raise stop.error()
 
     threads = environment.fitting_threads(runner.threads_for)
-    with stop.on_signals(), folder.reserved(), environment.threads(threads), conditions.execution.active():
-        found = runner.search(asked.seeds[0], prepared.methods, asked.settings, tell).run()
+    with stop.on_signals(), folder.reserved(), environment.threads(threads), execution.active():
+        task = runner.seen(asked.seeds[0])
+        fitting = execution.for_net(prepared.config.net, task.pixels)
+        found = Search(prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell).run()
     for line in found.lines:
         conditions.watcher.note(line)
     if not found.record:

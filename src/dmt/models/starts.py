@@ -17,16 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
+from dmt import files
 from dmt.errors import ConfigError, DmtError
 from dmt.models import build, names, positions, start_fit, start_names
 from dmt.models.build import NetSpec, Normalized
 from dmt.models.start_names import Published
 from dmt.types import Normalization
+
+WRAPPERS = ("state_dict", "model", "net")
+"""Under which keys training code keeps the parameters of a net."""
+
+NESTED = 4
+"""How deep they are looked for."""
 
 SUFFIXES = (".pth", ".pt", ".bin", ".safetensors")
 _UNIT = "#unit"
@@ -131,22 +136,29 @@ def _digest(path: Path) -> str:
 def _read(path: Path) -> dict[str, Tensor]:
     """All tensors of a file, from wherever in it they usually lie."""
     content = _safetensors(path) if path.suffix == ".safetensors" else _torch_file(path)
-    while isinstance(content, dict):
-        nested = [content[key] for key in ("state_dict", "model", "net") if isinstance(content.get(key), dict)]
+    for _ in range(NESTED):  # a dictionary may hold itself
+        nested = [content[key] for key in WRAPPERS if isinstance(content, dict) and isinstance(content.get(key), dict)]
         if not nested:
             break
         content = nested[0]
     items = content.items() if isinstance(content, dict) else []
-    tensors = {name: value for name, value in items if isinstance(value, Tensor)}
+    tensors = {name: value for name, value in items if isinstance(name, str) and _is_plain(value)}
     if not tensors:
         raise ConfigError(f"{path} holds no tensors by name; give a file made by torch.save(net.state_dict(), …)")
     return tensors
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether it is a tensor that parameters can be taken from: dense, on the host, of numbers."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.device.type != "cpu":
+        return False
+    return not (value.is_quantized or value.is_complex())
+
+
 def _safetensors(path: Path) -> Any:
     try:
-        return safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as error:
+        return files.load_tensors(path)
+    except Exception as error:  # its own type, and others for headers that are damaged
         raise ConfigError(f"{path} is no safetensors file or damaged ({error}); fetch it again") from error
 
 
@@ -158,6 +170,6 @@ def _torch_file(path: Path) -> Any:
             f"{path} holds more than tensors, and loading it could run foreign code; "
             "where you trust it, save only its state_dict() with torch.save and give that file"
         ) from error
-    except (RuntimeError, EOFError, ValueError, OSError) as error:
+    except Exception as error:  # an unpickler that reads damaged bytes raises anything
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"{path} is no file of torch or damaged ({reason}); fetch it again") from error

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dmt import files, run_files
+from dmt import files, run_files, schemas
 from dmt.core import shapes
 from dmt.data.sets import PseudoLabels, UnlabeledSet
 from dmt.errors import RunError
@@ -70,7 +70,7 @@ class ImageStore(Store[Tensor]):
     @classmethod
     def load(cls, folder: Path) -> "ImageStore":
         path, remedy = folder / run_files.PSEUDO_IMAGES, store.remedy(folder)
-        about = files.read_json(folder / run_files.PSEUDO)
+        about = files.read_json(folder / run_files.PSEUDO, schemas.PSEUDO)
         if DIGEST in about:  # not in runs of 0.2 and before
             files.require_digest(path, about.pop(DIGEST), remedy)
         tensors = files.read_tensors(path)

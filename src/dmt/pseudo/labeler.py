@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dmt import files, run_files
+from dmt import files, run_files, schemas
 from dmt.core import codes, selection, streams
 from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.data.audits import Audit, LabelingObserver
@@ -92,7 +92,7 @@ def load(task: Task, folder: Path) -> Store[Any]:
 def observed(folder: Path) -> dict[str, Any]:
     """What an audit counted while the labels of a stage were made."""
     path = folder / run_files.AUDIT
-    return files.read_json(path) if path.exists() else {}
+    return files.read_json(path, schemas.AUDIT) if path.exists() else {}
 
 
 def label(teacher: Teacher, wish: Wish) -> ImageStore:

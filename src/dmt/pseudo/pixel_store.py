@@ -24,7 +24,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from dmt import files, run_files
+from dmt import files, run_files, schemas
 from dmt.data import buffers, ragged
 from dmt.data.pixels import size_groups
 from dmt.data.ragged import Ragged
@@ -75,7 +75,7 @@ class PixelStore(Store[Ragged]):
     @classmethod
     def load(cls, folder: Path) -> "PixelStore":
         """Reads the summary; planes stay on disk."""
-        about = files.read_json(folder / run_files.PSEUDO)
+        about = files.read_json(folder / run_files.PSEUDO, schemas.PSEUDO_OF_PIXELS)
         summary = {key: about.pop(key) for key in SUMMARY if key in about}
         return cls(folder, about, summary)
 
@@ -172,9 +172,9 @@ class PixelStore(Store[Ragged]):
 
     @cached_property
     def _paths(self) -> list[Path]:
-        paths = sorted(
-            (self.folder / run_files.PSEUDO_PIXELS).glob("*.png"), key=lambda path: int(path.name.split("-")[0])
-        )
+        drawn = (self.folder / run_files.PSEUDO_PIXELS).glob("*.png")
+        numbered = {int(first): path for path in drawn if (first := path.name.split("-")[0]).isdecimal()}
+        paths = [numbered[position] for position in sorted(numbered)]
         if len(paths) != self.images:
             raise self._damaged(f"{self.folder / run_files.PSEUDO_PIXELS} has {len(paths)} of {self.images} labels")
         return paths

@@ -99,7 +99,7 @@ def _speed(study: Study, method: str) -> float:
         stage.outcome["cost"]["images"] / stage.outcome["cost"]["seconds"]
         for job in study.of(method)
         for stage in job.stages[:1]
-        if stage.outcome is not None and stage.outcome["cost"].get("seconds")
+        if stage.outcome is not None and stage.outcome["cost"].get("seconds") and "images" in stage.outcome["cost"]
     ]
     return sum(found) / len(found) if found else 0.0
 

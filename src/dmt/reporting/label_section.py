@@ -169,7 +169,8 @@ def _binned(stages: Iterable[StageResult]) -> np.ndarray:
     """(BINS, 3) mean share of each case by progress within the round; NaN where there is none."""
     sums, counts = np.zeros((BINS, len(CASES))), np.zeros((BINS, 1))
     for stage in stages:
-        found = [line for line in stage.journal("interval") if line.get("agree") is not None]
+        lines = stage.journal("interval")
+        found = [line for line in lines if all(line.get(case) is not None for case, _, _ in CASES)]
         last = max((line["step"] for line in found), default=1)
         for line in found:
             part = min(BINS - 1, int(BINS * (line["step"] - 1) / last))

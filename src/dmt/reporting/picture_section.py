@@ -147,10 +147,17 @@ def _pane(title: str, path: Path | None, name: str, blank: bool) -> Safe:
     if path is None or not path.is_file():
         missing = "" if blank else "not kept by this run"
         return tag("figure", tag("p", missing), tag("span", title))
-    labels = path.with_name(path.name.replace("-weight.png", "-label.png"))
-    if path.name.endswith("-weight.png") and labels.is_file():
-        content = weights(path, labels)
-    else:
-        content = photo(path) if title == "image" else plane(path)
+    try:
+        content = _content(title, path)
+    except Exception:  # every decoder of Pillow has errors of its own
+        return tag("figure", tag("p", "damaged"), tag("span", title))
     shown = html.picture(content, f"{title} of {name}", title=name, class_=None if title == "image" else "crisp")
     return tag("figure", shown, tag("span", title))
+
+
+def _content(title: str, path: Path) -> bytes:
+    """The picture for the page."""
+    labels = path.with_name(path.name.replace("-weight.png", "-label.png"))
+    if path.name.endswith("-weight.png") and labels.is_file():
+        return weights(path, labels)
+    return photo(path) if title == "image" else plane(path)

@@ -22,6 +22,7 @@ from dmt.reporting import (
 )
 from dmt.reporting.studies import Study
 from dmt.results.report import Report
+from dmt.runs.folder import Folder
 
 SHOWN = 5
 """Findings in the open; the others at hand."""
@@ -126,7 +127,7 @@ def write(paths: Sequence[Path], out: Path, refresh: int | None = None, *, force
     if out.is_dir():
         raise RunError(f"{out} is a folder; give --out a file, for example {out / 'report.html'}")
     outputs.require_file(out, KIND, force=force)
-    content = page(paths, refresh).encode()
+    content = page(paths, refresh).encode(errors="replace")  # names of folders may hold what is no character
     files.write(out, content)
     return len(content)
 
@@ -136,17 +137,28 @@ def watch(
 ) -> None:
     """Write the report whenever the runs have news, until all that they hold is finished. Ctrl-C ends it before.
 
+    It ends, too, when nobody trains any of them: a run that was killed has no more news.
     Afterwards it should be written once more: only a page that is watched reads itself again.
     """
     seen: object = None
+    trained = True
     while not finished(paths):
-        news = _state(paths)
+        if not (trained or _trained(paths)):  # not at two looks: between two commands there may be a moment
+            where = ", ".join(str(path) for path in paths)
+            notify(f"nobody trains {where} any more, and it is not finished; repeat the fit command to resume it")
+            return
+        trained, news = _trained(paths), _state(paths)
         if news != seen:
             write(paths, out, refresh=max(1, round(every)), force=force)
             if seen is None:
                 notify(f"{out} follows the run; open it in a browser. Ctrl-C ends it")
             seen = news
         time.sleep(every)
+
+
+def _trained(paths: Sequence[Path]) -> bool:
+    """Whether a process works on one of the runs now."""
+    return any(Folder(path).in_use for path in paths)
 
 
 def _state(paths: Sequence[Path]) -> list[tuple[str, int, float]]:

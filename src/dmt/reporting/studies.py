@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dmt import files, presets, run_files
+from dmt import files, presets, run_files, schemas
 from dmt.config import Config
 from dmt.errors import DmtError
 from dmt.methods import catalogue
@@ -149,8 +149,8 @@ class Study:
         path = run_files.split(folder_of(job), job.seed)
         if path.is_file():
             try:
-                return len(files.read_json(path)["labeled"])
-            except (DmtError, KeyError, TypeError):
+                return len(files.read_json(path, schemas.SPLIT)["labeled"])
+            except DmtError:
                 return None
         return None if self.config is None else self.config.data.sizes.labeled
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dmt import files, run_files
+from dmt import files, run_files, schemas
 from dmt.core.evidence import Evidence
 from dmt.errors import RunError
 from dmt.results.stage_results import StageResult, headline
@@ -89,7 +89,7 @@ def read_pair(nets: tuple[Net, ...]) -> NetResult | None:
     """Two nets together; None if they were not measured yet, or the file is damaged: it can be made again."""
     path = pair_folder(nets) / run_files.PAIR_SCORES
     try:
-        found = files.read_json(path)
-        return NetResult(nets, dict(found["scores"]), found["error"])
-    except (RunError, KeyError, TypeError):
+        found = files.read_json(path, schemas.PAIR)
+        return NetResult(nets, found["scores"], found["error"])
+    except RunError:
         return None

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dmt import config as configuration
-from dmt import presets
+from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.core import early_end
 from dmt.errors import ConfigError, RunError
@@ -182,6 +182,7 @@ def judged(jobs: Iterable[JobResult]) -> str:
 def read(folder: Folder) -> list[JobResult]:
     """All jobs of a run, finished or not."""
     manifest = folder.manifest()
+    files.require_no_links(folder.path)
     return [of_job(folder, manifest, job) for job in folder.jobs()]
 
 
@@ -194,12 +195,32 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
         changes = (*changes, "start=random")  # the paper's rows start from published parameters
     origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
     stages = tuple(each for outline in job.stages for each in of_stage(folder, outline))
+    _require_alike(stages)
     result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
     shares = manifest["config"].get("share") is not None
     warnings = warnings_of(manifest) or ()
     result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
     patience = manifest["config"].get("stop_rounds")
     return result if patience is None else _by_validation(replace(result, patience=patience), patience)
+
+
+def _require_alike(stages: Sequence[StageResult]) -> None:
+    """Refuse stages of one job that were not measured on the same images and classes: a file of theirs is damaged."""
+    first: set[tuple[str, int]] | None = None
+    for stage in stages:
+        if stage.outcome is not None:
+            measured = {
+                (split, len(score.get("per_class", ())))
+                for split, copies in stage.outcome["scores"].items()
+                for score in copies.values()
+            }
+            if first not in (None, measured):
+                path = stage.path / run_files.JOURNAL
+                raise RunError(
+                    f"{path} is damaged: its stage was not measured as the others of its job; "
+                    f"restore it from a copy, or delete {stage.path} and repeat the fit command"
+                )
+            first = measured
 
 
 def _by_validation(job: JobResult, patience: int) -> JobResult:

@@ -10,7 +10,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from dmt import config as configuration
-from dmt import files, outputs, presets, run_files
+from dmt import files, outputs, presets, run_files, schemas
 from dmt.config import Config
 from dmt.errors import ConfigError, RunError
 from dmt.run_files import MANIFEST
@@ -18,6 +18,9 @@ from dmt.runs import starting
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
+
+LOCK_WAIT = 0.2
+"""Seconds that a lock is waited for: somebody may only have looked whether it is held."""
 
 
 def plain(value: Any) -> Any:
@@ -30,7 +33,7 @@ def plain(value: Any) -> Any:
 def warnings_of(manifest: dict[str, Any]) -> tuple[str, ...] | None:
     """See `Folder.warnings`."""
     found = manifest.get("warnings")
-    return tuple(map(str, found)) if isinstance(found, list) else None
+    return None if found is None else tuple(found)
 
 
 @dataclass(frozen=True)
@@ -122,17 +125,32 @@ class Folder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Within, no other process may write here. The system frees the lock of a process that dies."""
-        lock = FileLock(self.path / run_files.LOCK, timeout=0)
+        files.require_no_links(self.path)
+        lock = FileLock(self.path / run_files.LOCK, timeout=LOCK_WAIT)
         try:
-            lock.acquire()
+            lock.acquire(poll_interval=LOCK_WAIT / 4)
         except Timeout:
             raise RunError(f"{self.path} is in use by another process; wait for it to finish") from None
         except OSError as error:
-            raise RunError(f"cannot write to {self.path}: {error.strerror}") from error
+            raise RunError(
+                f"cannot write to {self.path}: {error.strerror}; allow it, or give another folder"
+            ) from error
         try:
             yield
         finally:
             lock.release()
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a process works here now; one that was killed does not."""
+        lock = self.path / run_files.LOCK
+        if not lock.is_file():
+            return False
+        try:
+            with FileLock(lock, timeout=0):
+                return False
+        except (Timeout, OSError):  # held, or not ours to try
+            return True
 
     def require_ours(self) -> None:
         """Refuse a place that is no run and not empty, before anything is written there."""
@@ -170,12 +188,7 @@ class Folder:
     def manifest(self) -> dict[str, Any]:
         if not self.path.is_dir():
             raise RunError(f"there is no run folder {self.path}; make one with dmt fit")
-        manifest: dict[str, Any] = files.read_json(self.path / MANIFEST)
-        needed = {"data", "config", "images", "threads", "jobs"}
-        if not isinstance(manifest, dict) or not needed <= set(manifest):
-            raise RunError(
-                f"{self.path / MANIFEST} is damaged: entries that every run has are missing; start in a new folder"
-            )
+        manifest: dict[str, Any] = files.read_json(self.path / MANIFEST, schemas.RUN)
         return manifest
 
     def starts(self) -> dict[str, dict[str, str]] | None:

@@ -1,5 +1,9 @@
-"""What a person sees while a run trains: bars on a terminal, lines in a log, or nothing."""
+"""What a person sees while a run trains: bars on a terminal, lines in a log, or nothing.
 
+A terminal that was closed and a log on a full disk cost what they would show, not the run.
+"""
+
+import contextlib
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -95,7 +99,8 @@ class Bars(Watcher):
         self._bars.start()
 
     def close(self) -> None:
-        self._bars.stop()
+        with contextlib.suppress(OSError):
+            self._bars.stop()
 
     def begin(self, total: float, done: float) -> None:
         self._bars.reset(self._whole, total=total)
@@ -122,7 +127,8 @@ class Bars(Watcher):
         self._bars.update(self._part, completed=done, total=of)
 
     def note(self, text: str) -> None:
-        self._console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        with contextlib.suppress(OSError):
+            self._console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 class Lines(Watcher):
@@ -172,7 +178,8 @@ class Lines(Watcher):
             self._said = now
 
     def note(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        with contextlib.suppress(OSError):
+            print(text, file=self._stream, flush=True)
 
 
 def default() -> Watcher:

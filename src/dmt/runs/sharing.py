@@ -2,11 +2,10 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dmt import run_files
+from dmt import files, run_files
 from dmt.runs.folder import Folder
 
 UNREADY = ".taking-"
@@ -35,10 +34,8 @@ def take(folder: Folder, places: Sequence[str], donors: Iterable[Path]) -> list[
 
 def _link(source: Path, target: Path) -> None:
     """A folder that is complete from the moment it is there, and takes no room where the disk can link."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unready = Path(tempfile.mkdtemp(dir=target.parent, prefix=UNREADY))
+    unready = files.make_folder(target.parent, UNREADY)
     shutil.copytree(source, unready, copy_function=_file, dirs_exist_ok=True)
-    unready.chmod(0o755)
     unready.rename(target)
 
 

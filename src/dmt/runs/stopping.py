@@ -1,4 +1,4 @@
-"""Stopping cleanly: a budget that ran out, Ctrl-C and SIGTERM all end a run at a checkpoint."""
+"""Stopping cleanly: a budget that ran out, Ctrl-C, SIGTERM and SIGHUP all end a run at a checkpoint."""
 
 import math
 import re
@@ -10,6 +10,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 from dmt.errors import ConfigError, DmtError
+
+HANGUP = (signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()
+"""A terminal was closed."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUP)
+"""Those that ask to stop: Ctrl-C, the system, and a terminal that was closed."""
 
 
 class Stopped(DmtError):
@@ -48,11 +54,15 @@ class Stop:
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Within, the first Ctrl-C or SIGTERM asks for a clean stop; a second one acts as usual."""
+        """Within, the first Ctrl-C, SIGTERM or SIGHUP asks for a clean stop; a second one acts as usual.
+
+        Under nohup, SIGHUP is ignored and stays so.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread may handle signals
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [number for number in SIGNALS if number not in HANGUP or signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.getsignal(number) for number in numbers}
 
         def ask(number: int, frame: FrameType | None) -> None:
             self._signal = number

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dmt import files, run_files
+from dmt import files, run_files, schemas
 from dmt.errors import RunError
 from dmt.models import build
 from dmt.models.build import NetSpec
@@ -31,7 +31,7 @@ class Checkpoint:
     def state(self) -> dict[str, Any] | None:
         """What is known of the stage; None if it never reached a checkpoint."""
         path = self.folder / run_files.STATE
-        return files.read_json(path) if path.exists() else None
+        return files.read_json(path, schemas.STATE) if path.exists() else None
 
     @property
     def done(self) -> bool:

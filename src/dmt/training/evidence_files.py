@@ -1,7 +1,8 @@
 """What the nets of a stage said of every image, in files beside its journal."""
 
+import functools
 import io
-import zipfile
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -24,20 +25,33 @@ def write(place: Path, split: str, line: str, copy: str, evidence: Evidence) -> 
 def read(place: Path, split: str, line: str, copy: str, digest: str | None = None) -> Evidence | None:
     """None where there is none: of a stage that is not finished, or was made before evidence was kept.
 
+    A damaged file is as good as none, but that is said.
+
     Args:
         digest: that of the file when it was written, if it is known; another file is no evidence.
     """
     # release 0.1 knew one net a stage, and left the line out
     for path in (place / _name(split, line, copy), place / f"evidence-{split}-{copy}.npz"):
-        try:
-            content = path.read_bytes()
-            if digest not in (None, files.digest(content)):
-                continue
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return Evidence.of(arrays)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        if not path.exists():
             continue
+        try:
+            files.require_plain(path)
+            content = path.read_bytes()
+            if digest in (None, files.digest(content)):
+                with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                    return Evidence.of(arrays)
+        except Exception:  # zip, zlib and NumPy have errors of their own
+            pass
+        _tell(path)
     return None
+
+
+@functools.cache
+def _tell(path: Path) -> None:
+    """Once for every file."""
+    logging.getLogger(__name__).warning(
+        "%s is damaged and left out, with all that it would tell; restore it from a copy of the run", path
+    )
 
 
 def _name(split: str, line: str, copy: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from dmt import files
+from dmt import files, json_checks, schemas
+from dmt.errors import RunError
 
 
 class Journal:
@@ -18,28 +19,36 @@ class Journal:
 
     def write(self, kind: str, **values: Any) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"kind": kind, **without_nan(values)}, ensure_ascii=False)
-        with self.path.open("ab+") as file:
+        line = files.json_bytes({"kind": kind, **without_nan(values)})
+        with files.named(self.path), self.path.open("ab+") as file:
             _drop_torn_line(file)
-            file.write(f"{line}\n".encode())
+            file.write(line + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
     def read(self) -> Iterator[dict[str, Any]]:
         if not self.path.exists():
             return
-        for line in self.path.read_bytes().split(b"\n")[:-1]:
+        files.require_plain(self.path)
+        for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], start=1):
             try:
-                yield json.loads(line)
-            except (json.JSONDecodeError, UnicodeDecodeError):
+                found = json.loads(line)
+            except (ValueError, RecursionError):
                 return  # torn by a crash; nothing follows it
+            try:
+                json_checks.require(found, schemas.line)
+            except json_checks.Mismatch as error:
+                raise RunError(
+                    f"{self.path} is damaged (line {number}: {error}); restore it from a copy, or delete its folder "
+                    "and repeat the command"
+                ) from error
+            yield found
 
     def rewind(self, step: int) -> None:
         """Forget the intervals after ``step``, which will be trained again, and what was said of the outcome."""
         kept = [line for line in self.read() if line["kind"] != "interval" or line["step"] <= step]
         kept = [line for line in kept if line["kind"] not in ("round", "guard")]
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
-        files.write(self.path, text.encode())
+        files.write(self.path, b"".join(files.json_bytes(line) + b"\n" for line in kept))
 
 
 def _drop_torn_line(file: IO[bytes]) -> None:

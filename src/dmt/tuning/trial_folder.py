@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files, presets, run_files
+from dmt import files, presets, run_files, schemas
 from dmt.config import Config
 from dmt.errors import RunError
 from dmt.fitting import folder_policy
@@ -62,7 +62,7 @@ class Frame:
     def _require_ours(self, head: dict[str, Any]) -> None:
         """Refuse a place that holds something else, or a tuning of something else."""
         if (self.out / INDEX).is_file():
-            _require_same(self.out, files.read_json(self.out / INDEX), head)
+            _require_same(self.out, files.read_json(self.out / INDEX, schemas.TUNING), head)
             return
         Folder(self.out).require_ours()
         if (self.out / run_files.MANIFEST).is_file():
@@ -85,8 +85,6 @@ class Frame:
 
 
 def _require_same(out: Path, known: Any, head: dict[str, Any]) -> None:
-    if not isinstance(known, dict) or not {*head, "trials"} <= set(known):
-        raise RunError(f"{out / INDEX} is damaged; give another --out")
     for key in ("data", "method", "start"):
         if known[key] != head[key]:
             raise RunError(f"{out} was tuned with {key} {known[key]}, not {head[key]}; give another --out")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
-from dmt import files, presets, run_files
+from dmt import files, presets, run_files, schemas
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
@@ -138,7 +138,7 @@ class _Tuner:
 
     def __init__(self, frame: Frame, config: Config, space: Space, stop: Stop, watcher: progress.Watcher) -> None:
         self._frame, self._config, self._space, self._stop, self._watcher = frame, config, space, stop, watcher
-        self._known: dict[str, Any] = files.read_json(frame.out / INDEX)
+        self._known: dict[str, Any] = files.read_json(frame.out / INDEX, schemas.TUNING)
         options = configuration.flat(config)
         self._default: Values = {key: options[key] for key in space}
         self._trials: dict[str, Trial] = {}
@@ -229,7 +229,10 @@ class _Tuner:
         self._require_images(trial)
         jobs = [job for job in self._jobs(trial.folder) if job is not None]
         stages = {
-            stage.place: stage.outcome["cost"]["seconds"] for job in jobs for stage in job.stages if stage.outcome
+            stage.place: stage.outcome["cost"].get("seconds", 0.0)
+            for job in jobs
+            for stage in job.stages
+            if stage.outcome
         }
         new = {place: seconds for place, seconds in stages.items() if place not in self._places}
         self._places |= set(new)

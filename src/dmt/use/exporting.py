@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from dmt import files, outputs, run_files
+from dmt import files, outputs, run_files, schemas
 from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError, unknown
 from dmt.models import build
@@ -88,7 +88,7 @@ def export(
         _require_packages()
     shipped = scoring.shipped_net(run, options.method, options.seed, torch.device("cpu"), options.line)
     path = _place(run, to, out, force)
-    about = describe(shipped) | {"run": run.resolve().name}
+    about = describe(shipped) | {"run": photo_files.shown(run.resolve().name)}
     if to == "onnx":
         images = pictures(run, shipped.spec, options.check, options.data_folder)
         exported = _write_onnx(shipped, about, path, images)
@@ -104,20 +104,19 @@ def load(path: str | Path) -> Shipped:
     for needed in (path, card_path):
         if not needed.is_file():
             raise RunError(f"there is no file {needed}; parameters and card must be in the same folder")
-    card = files.read_json(card_path)
     try:
-        fits, name, longest, digest = (card[key] for key in ("spec", "name", "longest", "sha256"))
-        spec, second = _spec(fits), _spec(card["second"]) if card.get("second") else None
-        classes, palette = tuple(card["classes"]), tuple((red, green, blue) for red, green, blue in card["palette"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{card_path} is not a card of dmt export ({error!r}); export the run again") from error
-    if digest != hashlib.sha256(path.read_bytes()).hexdigest():
+        card = files.read_json(card_path, schemas.CARD)
+    except RunError as error:
+        raise RunError(f"{card_path} is not a card of dmt export, or damaged; export the run again") from error
+    spec, second = _spec(card["spec"]), _spec(card["second"]) if card.get("second") else None
+    classes, palette = tuple(card["classes"]), tuple((red, green, blue) for red, green, blue in card["palette"])
+    if card["sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
         raise RunError(f"{path} is damaged, or its card belongs to another net; export the run again")
     specs = {"A": spec} if second is None else {"A": spec, "B": second}
     nets = {line: build.build(each, seed=0) for line, each in specs.items()}
     net = nets["A"] if second is None else MeanOfNets(nets)
     net.load_state_dict(files.read_tensors(path))
-    return Shipped(net.eval(), spec, classes, palette, name, longest, second)
+    return Shipped(net.eval(), spec, classes, palette, card["name"], card["longest"], second)
 
 
 def _spec(found: dict[str, Any]) -> NetSpec:
@@ -165,8 +164,8 @@ def pictures(run: Path, spec: NetSpec, check: Sequence[Path], data_folder: Path 
         paths, kind = sorted(run.glob(f"{run_files.SAMPLES}/*/*-image.png"))[:FEW], "sample images of the run"
     if not paths and (place := data_folder or folder.manifest().get("folder")):
         splits = sorted((run / run_files.SPLITS).glob("*.json"))
-        ids = [name for split in splits for name in files.read_json(split)["labeled"]]
-        there = (Path(place) / name for name in _spread(ids, MANY))
+        ids = [name for split in splits for name in files.read_json(split, schemas.SPLIT)["labeled"]]
+        there = (Path(place) / name for name in _spread(ids, MANY) if _is_below(name))
         paths, kind = [path for path in there if path.is_file()][:FEW], "labeled photos of the run"
     if paths:
         return [_corner(path) if spec.pixels else predict.read(path, spec.shape) for path in paths], kind
@@ -266,6 +265,12 @@ def _require_packages() -> None:
 def _spread(items: Sequence[Any], count: int) -> list[Any]:
     """At most so many of them, evenly spaced."""
     return list(items[:: max(1, -(-len(items) // count))])
+
+
+def _is_below(name: str) -> bool:
+    """Whether it stays in the folder that it is a path in."""
+    path = Path(name)
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _corner(path: Path) -> Tensor:

@@ -2,13 +2,16 @@
 
 import hashlib
 import io
+import os
 import shutil
 import tarfile
-import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dmt import files, outputs
+from dmt import files, outputs, schemas
 from dmt.errors import ConfigError, RunError
 from dmt.results import reading
 from dmt.run_files import CACHE, LOCK
@@ -31,9 +34,25 @@ def size(text: str) -> int:
     return int(number)
 
 
-def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Path]:
-    """Write the run as ``part-001`` … and an index; resumable where it is unpacked.
+@dataclass(frozen=True)
+class Packed:
+    """What was written, and what is in it.
 
+    Attributes:
+        paths: the parts, and last the index.
+        content: files of the run, as paths in it.
+        spared: those that a lean pack leaves out.
+    """
+
+    paths: tuple[Path, ...]
+    content: tuple[str, ...]
+    spared: tuple[str, ...]
+
+
+def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> Packed:
+    """Write the run as ``part-001`` … and an index; resumable where it is unpacked. What was written is read back.
+
+    A run that may not be written to is packed all the same, if nothing in it changes meanwhile.
     Finished stages hold no momentum. With ``lean``, parameters that the run's own jobs need no more are left out too:
     those of stages all of whose followers are finished, unless they are a result. Such a run can be finished, scored
     and used, but not grow by other methods.
@@ -45,11 +64,14 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Pa
         raise RunError(f"{out} is a file; give --out a new folder")
     if out.exists() and any(out.iterdir()):
         raise RunError(f"{out} is not empty; give a new --out")
-    with folder.locked():
+    with _still(folder):
         spared = _spared(folder) if lean else set()
-        content = _archive(run, spared)
+        names = [path for path in _files(run) if path not in spared]
+        content = _archive(run, names)
+    inside = [path.relative_to(run).as_posix() for path in names]
     parts = [content[start : start + part_size] for start in range(0, len(content), part_size)]
-    index: dict[str, Any] = {"run": run.absolute().name, "sha256": hashlib.sha256(content).hexdigest(), "parts": {}}
+    index: dict[str, Any] = {"run": run.absolute().name, "sha256": hashlib.sha256(content).hexdigest()}
+    index |= {"files": inside, "parts": {}}
     written = []
     for number, part in enumerate(parts, start=1):
         path = out / f"part-{number:03d}"
@@ -57,7 +79,9 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> list[Pa
         index["parts"][path.name] = hashlib.sha256(part).hexdigest()
         written.append(path)
     files.write_json(out / INDEX, index)
-    return [*written, out / INDEX]
+    _whole(out, _index(out))
+    left = sorted(path.relative_to(run).as_posix() for path in spared)
+    return Packed((*written, out / INDEX), tuple(inside), tuple(left))
 
 
 def unpack(packed: Path, out: Path | None = None) -> Path:
@@ -70,40 +94,90 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
     outputs.require_outside_runs(out)
     if out.exists():
         raise RunError(f"{out} already exists; give a new --out")
-    content = b"".join(_part(packed / name, digest) for name, digest in index["parts"].items())
-    if hashlib.sha256(content).hexdigest() != index["sha256"]:
-        raise RunError(f"{packed} is damaged: its parts do not add up to the packed run; pack it again")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
+    content = _whole(packed, index)
+    place = files.make_folder(out.parent, f".{out.name[:100]}-")
     try:
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(place, filter="data")  # no links, no paths that lead out
-        place.chmod(0o755)
+            archive.extractall(place, filter=_plain)
         place.rename(out)
     except BaseException as error:
         shutil.rmtree(place, ignore_errors=True)
-        if isinstance(error, tarfile.TarError):
-            raise RunError(f"{packed} is not a packed dmt run ({error})") from error
+        if isinstance(error, tarfile.TarError | ValueError | EOFError):
+            raise RunError(f"{packed} is not a packed dmt run ({error}); pack it again") from error
         raise
     return out
 
 
+def _whole(packed: Path, index: dict[str, Any]) -> bytes:
+    """The archive from its parts, if it is what was packed."""
+    content = b"".join(_part(packed / name, digest) for name, digest in index["parts"].items())
+    if hashlib.sha256(content).hexdigest() != index["sha256"]:
+        raise RunError(f"{packed} is damaged: its parts do not add up to the packed run; pack it again")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            inside = archive.getnames()
+    except (tarfile.TarError, ValueError, EOFError) as error:
+        raise RunError(f"{packed} is not a packed dmt run ({error}); pack it again") from error
+    if inside != index.get("files", inside):  # 0.2 and before listed nothing
+        raise RunError(f"{packed} is damaged: it does not hold the files that {INDEX} names; pack it again")
+    return content
+
+
+def _plain(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
+    """Files only, none that leads out; who may read them is the umask's to say."""
+    if not member.isfile():
+        raise tarfile.ExtractError(f"{member.name!r} is not a regular file")
+    found = tarfile.data_filter(member, place)
+    return found.replace(mode=None, deep=False)  # type: ignore[arg-type]  # documented: it is not set then
+
+
 def _index(packed: Path) -> dict[str, Any]:
-    index = files.read_json(packed / INDEX)
-    good = isinstance(index, dict) and {"run", "sha256", "parts"} <= set(index) and isinstance(index["parts"], dict)
-    # names only: a path could lead out of the folder
-    if not good or any(name != Path(name).name or name in ("", ".", "..") for name in (index["run"], *index["parts"])):
-        raise RunError(f"{packed / INDEX} is damaged: it does not describe a packed run")
-    return index  # type: ignore[no-any-return]
+    if not packed.is_dir():
+        raise RunError(f"there is no folder {packed}; give one that dmt pack made")
+    index: dict[str, Any] = files.read_json(packed / INDEX, schemas.PACK)
+    return index
 
 
-def _archive(run: Path, spared: set[Path]) -> bytes:
+@contextmanager
+def _still(folder: Folder) -> Iterator[None]:
+    """Within, nobody writes to a run: it is locked or, where it may not be written to, afterwards it is as before."""
+    files.require_no_links(folder.path)
+    if os.access(folder.path, os.W_OK):
+        with folder.locked():
+            yield
+        return
+    before = _stamps(folder.path)
+    yield
+    if _stamps(folder.path) != before:
+        raise RunError(f"{folder.path} changed while it was packed; wait for its training to end, and repeat")
+
+
+def _stamps(run: Path) -> list[tuple[Path, int, int]]:
+    found = [(path, path.stat()) for path in _files(run)]
+    return [(path, about.st_size, about.st_mtime_ns) for path, about in found]
+
+
+def _files(run: Path) -> list[Path]:
+    """All that makes up a run, in order: not its lock, its cache, or what was never completed."""
+    found = []
+    for path in sorted(run.rglob("*")):
+        ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / CACHE in (path, *path.parents)
+        if ours or path.is_dir():
+            continue
+        files.require_plain(path)
+        found.append(path)
+    return found
+
+
+def _archive(run: Path, names: Sequence[Path]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
-        for path in sorted(run.rglob("*")):
-            ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / CACHE in path.parents
-            if path.is_file() and not ours and path not in spared:
-                archive.add(path, arcname=str(path.relative_to(run)))
+        for path in names:
+            about = archive.gettarinfo(path, arcname=path.relative_to(run).as_posix())
+            about.type, about.linkname = tarfile.REGTYPE, ""  # tuning links equal files: each is a file here
+            about.size = path.stat().st_size
+            with path.open("rb") as file:
+                archive.addfile(about, file)
     return stream.getvalue()
 
 
@@ -128,6 +202,7 @@ def _spared(folder: Folder) -> set[Path]:
 
 def _part(path: Path, digest: str) -> bytes:
     try:
+        files.require_plain(path)
         content = path.read_bytes()
     except OSError as error:
         raise RunError(f"{path} is missing or cannot be read ({error.strerror}); copy it again") from error

@@ -44,6 +44,8 @@ def find(paths: Iterable[Path]) -> list[Path]:
             found.append(path)
         else:
             raise DataError(f"there is no file or folder {path}")
+    for path in found:
+        photo_files.require_utf8(path)
     return found
 
 

@@ -85,7 +85,8 @@ def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
                 continue
             if ending in EXTENSIONS:
                 path = Path(place, name)
-                found[_utf8(name if below == "." else f"{below}/{name}", path)] = path
+                require_utf8(path.relative_to(root))
+                found[name if below == "." else f"{below}/{name}"] = path
             else:
                 leftovers.endings[ending or "without ending"] += 1
     return dict(sorted(found.items()))
@@ -95,12 +96,12 @@ def _unlisted(error: OSError) -> None:
     raise DataError(f"cannot list the folder {shown(str(error.filename))} ({error.strerror}); allow reading it")
 
 
-def _utf8(name: str, path: Path) -> str:
+def require_utf8(path: Path) -> None:
+    """Refuse a name that files of ours, which are UTF-8, could not hold."""
     try:
-        name.encode()
-    except UnicodeEncodeError as error:  # runs keep names in UTF-8 files
+        str(path).encode()
+    except UnicodeEncodeError as error:
         raise DataError(f"the name of {shown(path)} is not UTF-8 text; rename the file") from error
-    return name
 
 
 def read_photo(path: Path) -> Plane:

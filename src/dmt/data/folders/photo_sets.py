@@ -1,6 +1,7 @@
 """A user's images, read once: squares of one size where images get labels, and planes of many sizes where pixels do."""
 
 import hashlib
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,13 +15,13 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from dmt import files
+from dmt import files, schemas
 from dmt.data import buffers, ragged
 from dmt.data.folders import photo_files
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, Planes, UnlabeledSet
-from dmt.errors import DataError
+from dmt.errors import DataError, RunError
 from dmt.types import ProgressCallback
 
 AHEAD = 64
@@ -68,8 +69,8 @@ def read_squares(
     shape = (len(photos), 3, size, size)
     file = None if cache is None else cache / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
     index = None if file is None else file.with_suffix(".json")
-    if file is not None and index is not None and index.exists() and file.exists():
-        kept = files.read_json(index)
+    kept = None if file is None or index is None else _kept(file, index, shape)
+    if file is not None and kept is not None:
         return _squares(contents, buffers.reopen(shape, torch.uint8, file), kept["digests"], kept["skipped"])
     images = buffers.make(shape, torch.uint8, file)
     digests: list[str | None] = []
@@ -98,6 +99,17 @@ def read_squares(
         buffers.flush(file)  # the index vouches for every byte
         files.write_json(index, {"digests": digests, "skipped": skipped})
     return _squares(contents, images, digests, skipped)
+
+
+def _kept(file: Path, index: Path, shape: tuple[int, int, int, int]) -> dict[str, list[str]] | None:
+    """What is known of images that were read before; None if there are none, or a file is damaged."""
+    if not (index.exists() and file.is_file() and file.stat().st_size == math.prod(shape)):
+        return None
+    try:
+        kept: dict[str, list[str]] = files.read_json(index, schemas.SQUARES)
+    except RunError:
+        return None
+    return kept if len(kept["digests"]) == shape[0] else None
 
 
 def _squares(

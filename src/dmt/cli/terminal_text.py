@@ -1,0 +1,60 @@
+"""Text for a terminal: whatever was raised in one line that says what to do, and results without control characters."""
+
+import errno
+
+from dmt.errors import DmtError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def line(error: Exception) -> str:
+    """For standard error, without line breaks or anything else that is not to be printed."""
+    from dmt.data.folders.photo_files import shown
+
+    return shown(" ".join(_text(error).split("\n")))
+
+
+def result(text: str) -> str:
+    """Lines about a run as they can be printed: the run may be a stranger's, and its names may steer a terminal."""
+    from dmt.data.folders.photo_files import shown
+
+    return "\n".join(map(shown, text.split("\n")))
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, DmtError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return _memory("this computer")
+    if isinstance(error, OSError):
+        return _of_system(error)
+    if isinstance(error, RuntimeError) and (short := _of_torch(error)) is not None:
+        return short
+    said = str(error).strip() or "without a message"
+    return (
+        f"unexpected {type(error).__name__}: {said}; this is a mistake in dmt: repeat the command with "
+        "dmt --debug, and report what it shows"
+    )
+
+
+def _of_system(error: OSError) -> str:
+    where = error.filename if isinstance(error.filename, str) else None
+    if error.errno in FULL:
+        what = f"{where} cannot be written: the" if where else "the"
+        return f"{what} disk is full ({error.strerror}); free some space, then repeat the command"
+    if error.errno == errno.ENOMEM:
+        return _memory("this computer")
+    return f"{where or 'the system'}: {error.strerror or error}"
+
+
+def _of_torch(error: RuntimeError) -> str | None:
+    """Too little memory: a GPU has an error of its own, the host has a text."""
+    import torch
+
+    if isinstance(error, torch.OutOfMemoryError):
+        return _memory("the device")
+    return _memory("this computer") if "allocate memory" in str(error) else None
+
+
+def _memory(who: str) -> str:
+    return f"{who} has too little memory; set batch, batch_pseudo and batch_labeled lower, or use smaller images"
