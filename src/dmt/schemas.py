@@ -58,6 +58,7 @@ RUN = record(
         "starts?": both(STARTS, record({"A": record({}), "B": record({})})),
         "threads": positive,
         "warnings?": maybe(listed(text)),
+        "search?": record({"lines": listed(text)}),
         "jobs": listed(_job),
     }
 )

@@ -216,6 +216,7 @@ def test_a_run_remembers_what_folds_chose(photos: Path, tmp_path: Path, monkeypa
     assert manifest["search"]["chosen"] == {"rate": 0.0123}
     assert manifest["search"]["seconds"] >= 0
     assert "folds say so" in heard.notes
+    assert "folds say so" in str(dmt.Report.read([tmp_path / "run"]))
     dmt.fit(photos, out=tmp_path / "run", method="baseline", settings=SHORT, watcher=Silent())  # resumes
     assert len(searched) == 1
     dmt.fit(photos, out=tmp_path / "plain", method="baseline", settings=SHORT, watcher=Silent(), folds=False)

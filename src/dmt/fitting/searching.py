@@ -20,7 +20,7 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
     folder, execution = runner.folder, conditions.execution
     if prepared.images is None or folder.begun or not asked.folds or not prepared.methods:
         return prepared
-    began, stop = time.monotonic(), conditions.stop
+    stop = conditions.stop
 
     def tell(done: int, of: int) -> None:
         conditions.watcher.busy("folds of the labels", done, of)
@@ -30,12 +30,15 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
     threads = environment.fitting_threads(runner.threads_for)
     with stop.on_signals(), folder.reserved(), environment.threads(threads), execution.active():
         task = runner.seen(asked.seeds[0])
+        began = time.monotonic()
         fitting = execution.for_net(prepared.config.net, task.pixels)
         found = Search(prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell).run()
+    seconds = time.monotonic() - began
     for line in found.lines:
         conditions.watcher.note(line)
     if not found.record:
         return prepared
     config = configuration.override(prepared.config, found.settings)
     runner.adopt(config)
-    return replace(prepared, config=config, search={**found.record, "seconds": round(time.monotonic() - began, 1)})
+    search = {**found.record, "lines": list(found.lines), "seconds": round(seconds, 1)}
+    return replace(prepared, config=config, search=search)

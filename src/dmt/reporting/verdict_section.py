@@ -33,6 +33,7 @@ def doubts(study: Study) -> list[str]:
     sentences += [f"{title}, seed {job.seed}: {job.ended}." for title, job in ended]
     alone = [(studies.title(job.method), job) for job in study.jobs if job.finished and job.objection is not None]
     sentences += [f"{title}, seed {job.seed}: {job.objection}." for title, job in alone]
+    sentences += dict.fromkeys(f"{line[0].upper()}{line[1:]}." for job in study.jobs for line in job.folds)
     seeds = {len(study.of(method)) for method in study.learners} - {0}
     if seeds == {1}:
         sentences.append("One seed only: another seed may differ by more than this range. Three seeds show how much.")

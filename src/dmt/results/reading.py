@@ -48,6 +48,7 @@ class JobResult:
         warnings: errors in the images that make every score doubtful; the user trained in spite of them.
         patience: how many rounds that are no better end it (``stop_rounds``); None if all are trained.
         skipped: stages after that end, which are not trained.
+        folds: what folds of a user's labels chose before, and what they expected, line by line.
     """
 
     data: str
@@ -63,6 +64,7 @@ class JobResult:
     warnings: tuple[str, ...] = ()
     patience: int | None = None
     skipped: tuple[StageResult, ...] = ()
+    folds: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -199,7 +201,8 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
     shares = manifest["config"].get("share") is not None
     warnings = warnings_of(manifest) or ()
-    result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
+    folds = tuple(manifest.get("search", {}).get("lines", ()))
+    result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings, folds=folds)
     patience = manifest["config"].get("stop_rounds")
     return result if patience is None else _by_validation(replace(result, patience=patience), patience)
 

@@ -46,6 +46,7 @@ class Report:
                 *self.verdicts(),
                 *self.endings(),
                 *self.objections(),
+                *dict.fromkeys(line for job in self.jobs for line in job.folds),
                 *self.errors(),
                 *self.warnings(),
             ]
