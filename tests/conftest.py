@@ -19,7 +19,7 @@ TINY: dict[str, object] = {
     "net": "resnet8-4",
     "epochs": 10,
     "epochs_oracle": 1,
-    "epochs_round": 2,
+    "epochs_round": 1,
     "fractions": "0.5,1",
     "batch_pseudo": 64,
     "batch_labeled": 32,
@@ -42,6 +42,14 @@ TINY_PIXELS: dict[str, object] = {
     "share": 0.8,
 }
 """Overrides of the scenes preset for `few_scenes`: every stage in a few tenths of a second."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_disk_is_waited_for() -> Iterator[None]:
+    """Files need not outlive a loss of power: no test could tell, and a tiny run waits for the disk sixty times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture

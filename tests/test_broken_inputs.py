@@ -17,7 +17,7 @@ from dmt.cli import app
 from tests.data.folders import photo_layout
 from tests.data.pixels import segment_layout
 
-TINY = "epochs=1 epochs_round=1 fractions=1 batch=8 batch_pseudo=6 batch_labeled=2"
+TINY = "shape=chain share=none epochs=1 epochs_round=1 fractions=1 batch=8 batch_pseudo=6 batch_labeled=2"
 LABELED, UNLABELED, MASK = "labeled/disk/0000.jpg", "unlabeled/9000.jpg", "labeled/masks/0001.png"
 JPEG = Image.new("RGB", (40, 30), (90, 120, 60))
 ORIGINAL = "put the original file there or leave it out"

@@ -110,8 +110,10 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
 
 def _changed(holder: Holder, changes: Mapping[str, Any], prefix: str = "") -> Holder:
     """One dataclass with those of its options changed that are named."""
-    hints = typing.get_type_hints(type(holder))
     found = [(key, field.name) for key, field in _options(holder, prefix).items() if key in changes]
+    if not found:
+        return holder
+    hints = typing.get_type_hints(type(holder))
     return dataclasses.replace(holder, **{name: parse(key, changes[key], hints[name]) for key, name in found})
 
 

@@ -78,7 +78,7 @@ def test_importing_the_library_loads_no_torch_but_its_names_are_there() -> None:
 
 
 def test_idle_threads_are_told_to_sleep_before_torch_is_loaded() -> None:
-    told = "import os, dmt; dmt.fit; print(os.environ['OMP_WAIT_POLICY'])"
+    told = "import os, dmt, sys; assert 'torch' not in sys.modules; print(os.environ['OMP_WAIT_POLICY'])"
     environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
     for given, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "active"}, "active")):
         words = [sys.executable, "-c", told]

@@ -179,21 +179,24 @@ def test_a_budget_stops_and_repeating_goes_on(tiny: dict[str, object], tmp_path:
 
 
 COMMAND = [sys.executable, "-m", "dmt.cli"]
+OFTEN = 0.05
+"""Seconds from checkpoint to checkpoint."""
 
 
 def arguments(out: Path, tiny: dict[str, object]) -> list[str]:
     settings = [word for key, value in tiny.items() for word in ("--set", f"{key}={value}")]
-    return [*COMMAND, "fit", "digits", "--out", str(out), "--checkpoint-every", "0.05", *settings]
+    return [*COMMAND, "fit", "digits", "--out", str(out), "--checkpoint-every", str(OFTEN), *settings]
 
 
 @pytest.mark.slow
 def test_resumed_after_sigkill_equals_unbroken(tiny: dict[str, object], tmp_path: Path) -> None:
     """A real process, really killed, several times; then the folder is moved to "another machine"."""
-    tiny |= {"epochs": 150, "epochs_round": 40}  # long enough to be caught in each stage
-    subprocess.run(arguments(tmp_path / "whole", tiny), check=True, capture_output=True)
+    tiny |= {"epochs": 100, "epochs_round": "8,4"}  # a second or more, to be caught in each stage
+    fit(tmp_path / "whole", tiny, checkpoint_every=OFTEN)
+    alike = os.environ | {"OMP_NUM_THREADS": "1"}  # as many threads as here
     for stage in ("A0-*", "A1-*", "A2-*"):
         process = subprocess.Popen(
-            arguments(tmp_path / "parts", tiny), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            arguments(tmp_path / "parts", tiny), env=alike, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         deadline = time.monotonic() + 120
         while not list(tmp_path.glob(f"parts/stages/{stage}/step-*-unfinished/optimizer.safetensors")):
@@ -205,7 +208,7 @@ def test_resumed_after_sigkill_equals_unbroken(tiny: dict[str, object], tmp_path
     assert not all(job.finished for job in Report.read([tmp_path / "parts"]).jobs)
     shutil.copytree(tmp_path / "parts", tmp_path / "moved")
     shutil.rmtree(tmp_path / "parts")
-    subprocess.run(arguments(tmp_path / "moved", tiny), check=True, capture_output=True)
+    subprocess.run(arguments(tmp_path / "moved", tiny), env=alike, check=True, capture_output=True)
     assert nets(tmp_path / "moved") == nets(tmp_path / "whole")
     assert journal(tmp_path / "moved") == journal(tmp_path / "whole")
 
@@ -283,6 +286,7 @@ def test_unlabeled_images_move_the_nets_but_not_the_baseline(
     method: str, tiny: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other unlabeled images, same labels: another net; and the Baseline stage stays the same."""
+    tiny |= {"fractions": "1", "batch_pseudo": 256}
     report = fit(tmp_path / "a", tiny, method)
     hidden = set(files.read_json(tmp_path / "a" / "splits" / "seed-1.json")["unlabeled"])
     data = datasets.DATASETS["digits"]
@@ -330,7 +334,7 @@ def saved(out: Path, stage: str, copy: str = "raw") -> dict[str, torch.Tensor]:
 )
 def test_each_round_is_labeled_by_its_teacher(copy: str, shape: str, tiny: dict[str, object], tmp_path: Path) -> None:
     """The stored labels are those of the right net of the right stage: computed again here, from its file."""
-    fit(tmp_path, tiny | {"labeler": copy, "shape": shape})
+    fit(tmp_path, tiny | {"labeler": copy, "shape": shape, "batch_pseudo": 256})
     options = presets.get("digits").config.data
     task, _ = opening.read(options, Path(), print, lambda done, of: None).split(seed=1)
     teachers = {"A1": "A0", "A2": "A1"} if shape == "chain" else {"A1": "B0", "B1": "A0", "A2": "B1", "B2": "A1"}
@@ -469,8 +473,9 @@ def test_divergence_stops_the_run_with_one_line(tiny: dict[str, object], tmp_pat
 def test_dynamic_weights_tell_right_from_wrong_in_every_round(
     settings: dict[str, object], least: int, tmp_path: Path
 ) -> None:
-    """On digits with the preset's schedule. A round whose labels are all right has nothing to tell apart."""
-    report = dmt.fit("digits", method="dmt", out=tmp_path, settings=settings, watcher=Silent())
+    """On digits, in a third of the preset's time. A round whose labels are all right has nothing to tell apart."""
+    brief = settings | {"net": "resnet8-8", "epochs": 60, "epochs_round": 4}
+    report = dmt.fit("digits", method="dmt", out=tmp_path, settings=brief, watcher=Silent())
     judged = 0
     for stage in report.jobs[0].stages[1:]:
         right, wrong = stage.audited("weight_right"), stage.audited("weight_wrong")
@@ -527,7 +532,7 @@ def test_the_folder_says_how_it_was_made(tiny: dict[str, object], tmp_path: Path
     assert provenance["round"] == 2
     assert (tmp_path / "stages" / provenance["teacher"]).is_dir()
     lines = journal(tmp_path)[next(tmp_path.glob("stages/A2-*")).name]
-    assert [line["kind"] for line in lines] == ["labels", *["interval"] * 4, "round", "guard"]
+    assert [line["kind"] for line in lines] == ["labels", *["interval"] * 2, "round", "guard"]
     interval = {"step", "loss", "labeled", "pseudo", "rate", "gamma", "agree", "negative", "positive", "weight"}
     assert interval <= set(lines[1])
     assert {"scores", "audit"} <= set(lines[-2])

@@ -14,7 +14,6 @@ from dmt.models import build, positions, starts
 from dmt.models.build import NetSpec, Normalized
 from dmt.runs.progress import Silent
 from dmt.types import IMAGENET
-from dmt.use import exporting, onnx_files
 from tests.data.folders import photo_layout
 
 KINDS = {
@@ -54,15 +53,6 @@ def test_a_step_moves_what_learns(name: str, frozen: bool, generator: torch.Gene
         assert moved == {"body.head.1.weight", "body.head.1.bias"}
     else:
         assert len(moved) > 0.9 * len(before)
-
-
-@pytest.mark.slow
-def test_an_exported_transformer_says_the_same(tmp_path: Path, generator: torch.Generator) -> None:
-    net, spec = make("frozen:test_vit", 32)
-    path = tmp_path / "net.onnx"
-    path.write_bytes(onnx_files.to_onnx(net.eval(), spec).SerializeToString())
-    images = list(torch.randint(256, (3, *spec.shape), generator=generator, dtype=torch.uint8))
-    assert onnx_files.difference(net, path, onnx_files.batches(images, pixels=False)) <= exporting.TOLERANCE
 
 
 # --- patches ---

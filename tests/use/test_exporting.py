@@ -172,7 +172,7 @@ NETS = [
     ("wrn-10-1", (3, 16, 16), False),
     ("timm:resnet10t", (3, 32, 32), False),
     ("frozen:resnet10t", (3, 32, 32), False),
-    ("timm:vit_tiny_patch16_224", (3, 32, 32), False),
+    ("frozen:test_vit", (3, 32, 32), False),
     ("deeplab2:resnet10t", (3, 32, 32), True),
     ("fpn:resnet10t", (3, 32, 32), True),
     ("smp:unet/resnet18", (3, 32, 32), True),

@@ -1,11 +1,11 @@
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import dmt
+from dmt.cli import app
 from dmt.errors import ConfigError, RunError
 from dmt.runs import stopping
 from dmt.runs.progress import Silent
@@ -26,21 +26,22 @@ def test_sizes_that_are_none(text: str) -> None:
         packing.size(text)
 
 
-@pytest.mark.parametrize("lean", [False, True])
-def test_an_unfinished_run_goes_on_where_it_is_unpacked(lean: bool, tiny: dict[str, object], tmp_path: Path) -> None:
+def test_an_unfinished_run_goes_on_where_it_is_unpacked(tiny: dict[str, object], tmp_path: Path) -> None:
     fit(tmp_path / "whole", tiny)
     with pytest.raises(stopping.Stopped):
         dmt.fit("digits", out=tmp_path / "here", settings=tiny, watcher=StopAt(45))
-    parts = packing.pack(tmp_path / "here", tmp_path / "packed", 20_000, lean=lean).paths
-    assert len(parts) > 3
-    assert max(path.stat().st_size for path in parts[:-1]) <= 20_000
-    packing.unpack(tmp_path / "packed", tmp_path / "there")
-    report = dmt.fit("digits", out=tmp_path / "there", settings=tiny, watcher=Silent())
-    assert report.jobs[0].finished
-    assert journal(tmp_path / "there") == journal(tmp_path / "whole")
-    assert nets(tmp_path / "there").items() <= nets(tmp_path / "whole").items()
-    last = report.jobs[0].stages[-1].place
-    assert f"{last}/A-raw.safetensors" in nets(tmp_path / "there")
+    for lean in (False, True):
+        packed, there = tmp_path / f"packed-{lean}", tmp_path / f"there-{lean}"
+        parts = packing.pack(tmp_path / "here", packed, 20_000, lean=lean).paths
+        assert len(parts) > 3
+        assert max(path.stat().st_size for path in parts[:-1]) <= 20_000
+        packing.unpack(packed, there)
+        report = dmt.fit("digits", out=there, settings=tiny, watcher=Silent())
+        assert report.jobs[0].finished
+        assert journal(there) == journal(tmp_path / "whole")
+        assert nets(there).items() <= nets(tmp_path / "whole").items()
+        last = report.jobs[0].stages[-1].place
+        assert f"{last}/A-raw.safetensors" in nets(there)
 
 
 def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Path) -> None:
@@ -59,11 +60,15 @@ def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Pa
 
 def test_the_command_has_names_of_its_own(tiny: dict[str, object], tmp_path: Path) -> None:
     fit(tmp_path / "run", tiny, "baseline")
-    command = [sys.executable, "-m", "dmt.cli"]
-    subprocess.run([*command, "pack", tmp_path / "run", "--part-size", "50KB"], check=True, capture_output=True)
+
+    def command(*words: object) -> None:
+        done = CliRunner().invoke(app.app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+
+    command("pack", tmp_path / "run", "--part-size", "50KB")
     (tmp_path / "elsewhere").mkdir()
     shutil.move(tmp_path / "run-packed", tmp_path / "elsewhere" / "run-packed")
-    subprocess.run([*command, "unpack", tmp_path / "elsewhere" / "run-packed"], check=True, capture_output=True)
+    command("unpack", tmp_path / "elsewhere" / "run-packed")
     assert nets(tmp_path / "elsewhere" / "run") == nets(tmp_path / "run")
 
 
