@@ -11,7 +11,7 @@ def line(error: Exception) -> str:
     """For standard error, without line breaks or anything else that is not to be printed."""
     from dmt.data.folders.photo_files import shown
 
-    return shown(" ".join(_text(error).split("\n")))
+    return shown(_text(error))
 
 
 def result(text: str) -> str:
@@ -30,7 +30,7 @@ def _text(error: Exception) -> str:
         return _of_system(error)
     if isinstance(error, RuntimeError) and (short := _of_torch(error)) is not None:
         return short
-    said = str(error).strip() or "without a message"
+    said = " ".join(str(error).split()) or "without a message"
     return (
         f"unexpected {type(error).__name__}: {said}; this is a mistake in dmt: repeat the command with "
         "dmt --debug, and report what it shows"
