@@ -175,6 +175,13 @@ def test_few_labels_choose_nothing() -> None:
     assert search.plans(config_of(), ["baseline", "dmt"], 15, large=False) == []
 
 
+def test_a_search_without_time_changes_nothing() -> None:
+    found = search_of(config_of(rate=1e-4), task_of(3.0), patience=0.0).run()
+    assert not found.settings
+    assert not found.record
+    assert "no time" in found.lines[0]
+
+
 def test_what_a_search_costs_is_known_before() -> None:
     told: list[tuple[int, int]] = []
     search_of(config_of(), task_of(6.0), tell=lambda done, of: told.append((done, of))).run()

@@ -11,6 +11,9 @@ from dmt.own.search import Search
 from dmt.runs import environment
 from dmt.runs.starting import Starts
 
+SHARE = 0.25
+"""Of the rest of a budget that folds may take: repeated sessions must come to train."""
+
 
 def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, conditions: Conditions) -> Prepared:
     """The same with options that folds of the labels prefer, if the run is new and on a user's folder.
@@ -30,9 +33,9 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
     threads = environment.fitting_threads(runner.threads_for)
     with stop.on_signals(), folder.reserved(), environment.threads(threads), execution.active():
         task = runner.seen(asked.seeds[0])
-        began = time.monotonic()
+        began, patience = time.monotonic(), SHARE * stop.left
         fitting = execution.for_net(prepared.config.net, task.pixels)
-        found = Search(prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell).run()
+        found = Search(prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell, patience).run()
     seconds = time.monotonic() - began
     for line in found.lines:
         conditions.watcher.note(line)

@@ -1,5 +1,7 @@
 """Rates, lengths and γ for a user's folder, found on folds of its labels before anything is trained for good."""
 
+import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -63,6 +65,10 @@ class Found:
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
+class _OutOfTimeError(Exception):
+    """A search has taken as long as it may."""
+
+
 def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> list[tuple[Stage, float]]:
     """Stages that a search trains, each with its number of steps: what it costs at most, for a forecast."""
     if labeled < FEWEST:
@@ -95,6 +101,7 @@ class Search:
     Attributes:
         fixed: options that a user has set; they stay.
         tell: hears after every step how many are done, of how many at most; it may raise to end everything.
+        patience: seconds after which what was proposed is kept.
     """
 
     config: Config
@@ -104,9 +111,16 @@ class Search:
     methods: Sequence[str]
     fixed: Collection[str] = ()
     tell: Callable[[int, int], None] = lambda done, of: None
+    patience: float = math.inf
 
     def run(self) -> Found:
-        """What the folds prefer; nothing where there are too few labels for folds."""
+        """What the folds prefer; nothing where there are too few labels for folds, or too little time."""
+        try:
+            return self._run()
+        except _OutOfTimeError:
+            return Found(lines=("folds: no time for them within the budget, so the schedule stays as proposed",))
+
+    def _run(self) -> Found:
         cheap = self.config.stores_features("A")
         count = folds.most(self.task.labeled, THIRDS if cheap else HALVES)
         if count < 2 or len(self.task.labeled) < FEWEST:
@@ -126,11 +140,13 @@ class Search:
     def _folds(self, count: int) -> Folds:
         execution = replace(self.execution, compiles=False)
         of = round(sum(steps for _, steps in self._planned()))
-        done = 0
+        done, end = 0, time.monotonic() + self.patience
 
         def step() -> None:
             nonlocal done
             done += 1
+            if time.monotonic() > end:
+                raise _OutOfTimeError
             self.tell(min(done, of), of)
 
         return Folds(self.task, self.starts, execution, folds.split(self.task.labeled, count, seed=0), step)
