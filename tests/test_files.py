@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 
@@ -45,3 +46,18 @@ def test_missing_files_are_one_line(tmp_path: Path) -> None:
         files.read_json(tmp_path / "no.json")
     with pytest.raises(RunError, match="missing"):
         files.read_tensors(tmp_path / "no.safetensors")
+
+
+@pytest.mark.parametrize("large", [0, 1 << 30])
+def test_a_digest_is_that_of_the_file(large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is taken beside the writing or after it."""
+    monkeypatch.setattr(files, "LARGE", large)
+    path = tmp_path / "t.safetensors"
+    known = files.write_tensors(path, {"a": torch.arange(10)})
+    assert known == hashlib.sha256(path.read_bytes()).hexdigest()
+    files.require_digest(path, known, "delete it")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(RunError, match=r"t\.safetensors is damaged.*; delete it"):
+        files.require_digest(path, known, "delete it")
+    with pytest.raises(RunError, match="missing"):
+        files.require_digest(tmp_path / "no", known, "delete it")

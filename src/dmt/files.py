@@ -22,6 +22,9 @@ from dmt.json_checks import Check
 TEMPORARY = ".dmt-tmp-"
 """How the names of files begin that are not complete yet."""
 
+LARGE = 1 << 23
+"""Bytes from which on a file is hashed while the disk is busy with it; for fewer a thread is not worth it."""
+
 
 def write(path: Path, content: bytes) -> None:
     """Write to a temporary file beside ``path``, flush it to disk, then rename."""
@@ -124,6 +127,9 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
         The digest of the bytes that were written.
     """
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    if len(content) < LARGE:
+        write(path, content)
+        return digest(content)
     with ThreadPoolExecutor(1) as pool:  # hashing leaves the interpreter alone: it costs what the disk does not take
         hashed = pool.submit(digest, content)
         write(path, content)
