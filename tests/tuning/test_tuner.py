@@ -116,7 +116,7 @@ def test_the_command_goes_on_without_training_anything(tuned: tuple[Path, Tuning
 
 
 def test_a_broken_default_is_mended(tmp_path: Path) -> None:
-    broken = TINY | {"rate_round": 1e-6, "fractions": "1"}
+    broken = TINY | {"rate_round": 1e-6, "fractions": "1", "epochs_round": 2}
     tuning, _ = tune(tmp_path / "t", settings=broken, grid={"rate_round": [1e-6, 2e-6, 0.1]})
     assert tuning.chosen.name == "rate_round=0.1"
     assert tuning.settings == {"rate_round": 0.1}
@@ -281,6 +281,8 @@ def test_validation_without_a_label_is_refused(tuned: tuple[Path, Tuning, Watch]
         head = Evidence.of(np.load(path))
         arrays: dict[str, Any] = replace(head, image=blank, truth=blank, said=blank, count=blank).arrays()
         np.savez(path, **arrays)
+    for path in out.glob("trials/*/stages/*/journal.jsonl"):  # runs of before vouch for no evidence
+        path.write_text(re.sub(r', "evidence": "[0-9a-f]+"', "", path.read_text()))
     with pytest.raises(RunError, match="no validation image has a single label"):
         tune(out)
 
