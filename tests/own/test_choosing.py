@@ -27,8 +27,10 @@ def image_setup(root: Path, device: torch.device = CPU, **counts: int) -> tuple[
     return setup, setup.preset.config.data
 
 
-def mask_setup(root: Path, device: torch.device = CPU, **counts: int) -> tuple[FolderSetup, PhotoMaskOptions]:
-    setup = choosing.choose(photo_layout.write_masks(root, **counts), device)
+def mask_setup(
+    root: Path, device: torch.device = CPU, labeled: int = 6, test: int = 0
+) -> tuple[FolderSetup, PhotoMaskOptions]:
+    setup = choosing.choose(photo_layout.write_masks(root, labeled, test=test), device)
     assert isinstance(setup.preset.config.data, PhotoMaskOptions)
     return setup, setup.preset.config.data
 
@@ -118,7 +120,7 @@ def test_thin_parts_keep_their_pixels(
     assert tuple(each.preset.config.data.size for each in setups) == sizes  # type: ignore[union-attr]
     assert line(setups[0], "size=").endswith(f": {why}")
     crops = [each.preset.config.data.crop for each in setups]  # type: ignore[union-attr]
-    assert crops[0] == (min(224, 32 * round(sizes[0] * 0.75 / 32)), min(224, sizes[0]))
+    assert crops[0] == (min(128, 32 * round(sizes[0] * 0.75 / 32)), min(128, sizes[0]))
     assert crops[1] == (256, 256)
 
 

@@ -24,7 +24,7 @@ class Limits:
 
 
 GPU = Limits(usual=512, most=1024, crop=256)
-CPU = Limits(usual=192, most=640, crop=224)
+CPU = Limits(usual=192, most=640, crop=128)
 """For a decoder on a published encoder that stays as it is."""
 
 CPU_SMALL = Limits(usual=128, most=256, crop=64)

@@ -118,8 +118,8 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
     pseudo = batch * 3 // 4
     # a step's time follows its pixels, and a CPU has to be done in minutes
     height, width = options.crop
-    length = 1.0 if large else min(1.0, 192 * 192 / (height * width))
-    steps, steps_round = (1000, 600) if large else (round(300 * length), round(200 * length))
+    length = 1.0 if large else min(1.0, 128 * 128 / (height * width))
+    steps, steps_round = (1000, 600) if large else (round(200 * length), round(120 * length))
     rate = 3e-3 if frozen else 1e-3
     return replace(
         presets.get("scenes").config.recipe,
@@ -127,7 +127,7 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
         batch_pseudo=pseudo,
         batch_labeled=batch - pseudo,
         epochs=_epochs(steps, batch, labels),
-        epochs_round=_epochs(steps_round, pseudo, unlabeled),
+        epochs_round=max(1, round(steps_round / math.ceil(unlabeled / pseudo))),
         optimizer="adamw",
         rate=rate,
         rate_round=rate / 2,

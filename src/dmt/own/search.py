@@ -30,7 +30,7 @@ LONGER = 3
 THIRDS, HALVES = 3, 2
 """Folds of last layers, which learn in a second, and of nets that look at images in every step."""
 
-SHORT = (60, 200)
+SHORT = (40, 200)
 """Steps of such nets, on a CPU and on a GPU."""
 
 FEWEST = 20
