@@ -52,3 +52,19 @@ def test_a_missing_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
 def test_forecast_measures_a_rate() -> None:
     spec = NetSpec("resnet8-4", 10, (1, 8, 8), Normalization((0.3,), (0.4,)))
     assert forecast.passes_per_second(spec, 64, Execution(CPU), patience=0.05) > 0
+
+
+def test_memory_is_kept_where_the_library_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment.keep_freed_memory()
+    asked: list[tuple[int, int]] = []
+
+    class Library:
+        def mallopt(self, option: int, value: int) -> int:
+            asked.append((option, value))
+            return 1
+
+    monkeypatch.setattr("ctypes.CDLL", lambda name: Library())
+    environment.keep_freed_memory()
+    assert asked == [(-3, 1 << 30), (-1, 1 << 30)]
+    monkeypatch.setattr("ctypes.CDLL", lambda name: object())  # another library than glibc
+    environment.keep_freed_memory()

@@ -100,6 +100,8 @@ def train(asked: Request, conditions: Conditions) -> None:
     """Train what was asked for, or what its folder still lacks."""
     folder = Folder(asked.out)
     folder.require_ours()
+    if not conditions.execution.on_cuda:
+        environment.keep_freed_memory()
     prepared = _prepare(asked, folder, conditions)
     _require_sense(asked, prepared, conditions)
     starts = starting.find(asked.starts, prepared.config, prepared.preset.start, folder.starts())

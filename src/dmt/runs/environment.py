@@ -1,5 +1,7 @@
 """Where a run was made: versions, hardware, git state. A number without these cannot be checked."""
 
+import contextlib
+import ctypes
 import os
 import platform
 import subprocess
@@ -15,6 +17,12 @@ import torch
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError
 from dmt.version import VERSION
+
+KEPT = 1 << 30
+"""Bytes of freed memory that a process keeps, and the size from which on pieces are handed back."""
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Names of malloc.h."""
 
 
 def pick_device(name: str) -> torch.device:
@@ -52,6 +60,18 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what tensors free for those of the next step.
+
+    Else it hands large pieces back to the system and asks for them again in every step: on a CPU a fifth of the time
+    of pixel nets. For this process, from now on, and only where the library is glibc; no number depends on it.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        for option in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+            library.mallopt(option, KEPT)
 
 
 def describe(device: torch.device) -> dict[str, Any]:
