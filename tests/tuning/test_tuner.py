@@ -21,7 +21,7 @@ from dmt.runs import sharing
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stopped
-from dmt.tuning import search_space
+from dmt.tuning import search_space, tuner
 from dmt.tuning.outcome import Tuning
 from tests.conftest import TINY
 from tests.data.folders import photo_layout
@@ -307,3 +307,15 @@ def test_fit_takes_what_another_run_has(tuned: tuple[Path, Tuning, Watch], tmp_p
     options: dict[str, Any] = {"settings": BRIEF, "device": "cpu", "watcher": watch}
     run.fit("digits", out=tmp_path / "r", method="baseline", donors=[out / "trials" / "default"], **options)
     assert watch.stages == []
+
+
+def test_labels_of_a_folder_are_held_out_to_judge_by(tmp_path: Path) -> None:
+    photos = photo_layout.write_classes(tmp_path, labeled=10, unlabeled=4, test=1)
+    settings, config, notes = tuner._default(photos, {}, {}, "cpu")
+    assert settings == {"validation": 2}
+    assert config.data.validation == 2
+    (line,) = [note for note in notes if note.startswith("validation=")]
+    assert "to judge settings by" in line
+    asked, config, _ = tuner._default(photos, {"validation": 1}, {}, "cpu")
+    assert asked == {"validation": 1}
+    assert config.data.validation == 1

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,6 +25,7 @@ from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
+from dmt.own import folds as own_folds
 from dmt.runs.progress import Watcher
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
@@ -96,10 +96,7 @@ def deal(task: Task, folds: int, seed: int) -> list[Tensor]:
     """Positions of each fold: every label in exactly one, every class spread over all as evenly as can be."""
     if not 2 <= folds <= len(task.labeled):
         raise ConfigError(f"--folds must be between 2 and the number of labeled images, {len(task.labeled)}")
-    kinds = sets.kinds(task.labeled.labels)
-    order = streams.stream(seed, "audit folds").permutation(len(kinds))
-    order = order[np.argsort(kinds[order], kind="stable")]  # class by class, each in random order
-    return [torch.from_numpy(np.sort(order[fold::folds])) for fold in range(folds)]
+    return own_folds.split(task.labeled, folds, seed, "audit folds")
 
 
 def judges(task: Task, recipe: CrossFit) -> list[Judge]:

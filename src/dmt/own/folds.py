@@ -33,11 +33,15 @@ Nets = Mapping[str, nn.Module]
 """By line."""
 
 
-def split(labeled: LabeledSet[Any], count: int, seed: int) -> list[Tensor]:
-    """So many parts of the labels, disjoint and together all of them; the images of a class are spread evenly."""
+def split(labeled: LabeledSet[Any], count: int, seed: int, purpose: str = "folds") -> list[Tensor]:
+    """So many parts of the labels, disjoint and together all of them; the images of a class are spread evenly.
+
+    Args:
+        purpose: folds for another one are drawn otherwise.
+    """
     kinds = sets.kinds(labeled.labels)
-    order = streams.stream(seed, "folds").permutation(len(labeled))
-    order = order[np.argsort(kinds[order], kind="stable")]
+    order = streams.stream(seed, purpose).permutation(len(labeled))
+    order = order[np.argsort(kinds[order], kind="stable")]  # class by class, each in random order
     return [torch.from_numpy(np.sort(order[first::count])) for first in range(count)]
 
 

@@ -278,7 +278,7 @@ def _choose(proposed: Tried, known: Sequence[Tried]) -> Tried:
 
 
 def _clearly_better(after: Evidence, before: Evidence) -> bool:
-    """In nine of ten draws of the images; of several that were tried, one is soon better by chance."""
+    """In 19 of 20 draws of the images; of several that were tried, one is soon better by chance."""
     return evidence.difference([after], [before]).low > 0
 
 

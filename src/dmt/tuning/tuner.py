@@ -94,11 +94,14 @@ def _default(
         judges = config.data.validation
     else:
         setup = choosing.choose(own, environment.pick_device(device), Asked.of(settings, starts))
-        if not setup.preset.config.data.validation and (count := choosing.judges(setup.contents)):
-            settings = {"validation": count} | settings
-            notes = (f"validation={count}: held out from the labels to judge settings by",)
+        lines = setup.lines
+        count = choosing.judges(setup.contents)
+        if count and not setup.preset.config.data.validation and "validation" not in settings:
+            settings = {**settings, "validation": count}
+            lines = tuple(line for line in lines if not line.startswith("validation="))
+            lines = (*lines, f"validation={count}: held out from the labels to judge settings by")
         config = configuration.override(setup.preset.config, settings)
-        notes = (*setup.contents.notes, *setup.lines, *notes)
+        notes = (*setup.contents.notes, *lines)
         judges = len(setup.contents.validation) or planning.validation_images(config)
     if not judges:
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
