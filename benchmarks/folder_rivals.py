@@ -22,7 +22,7 @@ from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.errors import ConfigError
 from dmt.models import build, names, starts
 from dmt.models.build import Normalized
-from dmt.own import choosing
+from dmt.own import known_nets
 from dmt.results.reading import JobResult
 from dmt.runs.folder import Folder
 from dmt.tasks.base import Task
@@ -63,7 +63,7 @@ def _encoders(run: Path, finished: Finished, task: Task, job: JobResult) -> list
             found[name] = net
     if found:
         return list(found.values())
-    spec = task.net_spec(f"frozen:{choosing.KNOWN}")
+    spec = task.net_spec(f"frozen:{known_nets.KNOWN}")
     net = build.build(spec, seed=0)
     try:
         starts.load(net, spec, starts.resolve("wheel", spec.name))

@@ -21,7 +21,7 @@ from dmt.data.folders import photo_files
 from dmt.errors import ConfigError, RunError
 from dmt.fitting import folder_policy, run
 from dmt.own import choosing, rehearsal
-from dmt.own.choosing import Asked
+from dmt.own.known_nets import Asked
 from dmt.results.report import Report
 from dmt.runs import starting
 from dmt.runs.progress import Silent

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,18 @@ def test_an_image_is_seen_alike_in_training_and_outside(generator: torch.Generat
     assert torch.equal(encoder(images), outside)
     with batchnorm.statistics_untouched(net):  # as when a batch is weighed
         assert torch.equal(encoder(images), outside)
+
+
+def test_all_of_a_tuned_net_learns_but_what_its_batchnorm_knows(generator: torch.Generator) -> None:
+    net = build(replace(SPEC, name="tuned:resnet18"), seed=1).train()
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    assert before.keys() == build(SPEC, seed=1).state_dict().keys()  # a start fills one as it fills the other
+    net(torch.rand(4, 1, 8, 8, generator=generator)).logsumexp(1).sum().backward()
+    torch.optim.SGD(net.parameters(), 0.1).step()
+    changed = {name for name, tensor in net.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert {"body.encoder.conv1.weight", "body.encoder.bn1.weight", "body.head.1.weight"} < changed
+    assert not {name for name in changed if name.startswith("body.encoder.") and "running" in name}
+    assert all(parameter.requires_grad for parameter in net.parameters())
 
 
 @pytest.mark.parametrize("start", [None, "random"])

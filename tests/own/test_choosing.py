@@ -14,8 +14,9 @@ from dmt import config as configuration
 from dmt import presets
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
-from dmt.own import choosing
-from dmt.own.choosing import Asked, FolderSetup
+from dmt.own import choosing, known_nets
+from dmt.own.choosing import FolderSetup
+from dmt.own.known_nets import Asked
 from tests.data.folders import photo_layout
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")  # nothing is put there: no GPU is needed
@@ -68,7 +69,7 @@ def test_size_follows_the_shorter_side(
     resize(root, photo)
     machines = ((CPU, False), (CPU, True), (CUDA, False), (CUDA, True))
     for (device, installed), expected in zip(machines, sizes, strict=True):
-        monkeypatch.setattr(choosing, "_wheel", lambda installed=installed: installed)
+        monkeypatch.setattr(known_nets, "_wheel", lambda installed=installed: installed)
         setup = choosing.choose(root, device)
         assert setup.preset.config.data.size == expected  # type: ignore[union-attr]
         assert f"size={expected}: the photos' shorter side has a median of {min(photo)}" in line(setup, "size=")
@@ -77,7 +78,7 @@ def test_size_follows_the_shorter_side(
 
 
 def test_many_photos_are_looked_at_less_often_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
     (root / "unlabeled/more").mkdir()
@@ -110,7 +111,7 @@ def test_small_photos_with_masks_are_seen_as_they_are(tmp_path: Path) -> None:
 def test_thin_parts_keep_their_pixels(
     tmp_path: Path, thickness: int, sizes: tuple[int, int], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     mask = np.zeros((600, 800), np.uint8)
     mask[100 : 100 + thickness] = 1
     for number in range(3):
@@ -227,31 +228,35 @@ def test_photos_get_a_net_that_knows_them(tmp_path: Path, wheel: bool, monkeypat
         assert (chosen.net, setup.preset.start) == (
             ("frozen:tf_efficientnet_lite0", "wheel") if wheel else (other, "random")
         )
-        assert (choosing.INSTALL in line(setup, "net=")) != wheel
+        assert (known_nets.INSTALL in line(setup, "net=")) != wheel
         if wheel:
             assert (chosen.recipe.shape, chosen.recipe.share, chosen.recipe.mixup) == ("pair", None, None)
             assert chosen.net_b == "frozen:tf_efficientnet_lite2"  # nets that see differently need no shares
             assert chosen.data.augment == "crop-flip"  # type: ignore[union-attr]
 
 
-def test_all_of_a_net_learns_where_labels_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
-    monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
-    monkeypatch.setattr(choosing, "MANY", 5)
-    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
-    nets = [choosing.choose(root, device).preset.config.net for device in (CPU, CUDA)]
-    assert nets == ["frozen:tf_efficientnet_lite0", "timm:tf_efficientnet_lite0"]
+@pytest.mark.parametrize("device", [CPU, CUDA], ids=str)
+def test_all_of_a_net_learns_slowly_and_after_its_head(device: torch.device, tmp_path: Path) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=60)
+    asked = Asked("tuned:tf_efficientnet_lite0", "tuned:tf_efficientnet_lite2", start="wheel")
+    chosen = choosing.choose(root, device, asked).preset.config
+    recipe = chosen.recipe
+    assert (recipe.optimizer, recipe.mixup, recipe.ema, recipe.shape) == ("adamw", None, None, "pair")
+    assert recipe.encoder < 1
+    assert 0 < recipe.head_first < 1
+    assert chosen.data.augment == "photo"  # type: ignore[union-attr]
+    assert chosen.data.stored_views == 0  # type: ignore[union-attr]
 
 
 def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
     resize(root, (500, 400))
-    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: False)
     plain = choosing.choose(root, CPU).preset
     frozen = choosing.choose(root, CPU, Asked("frozen:resnet18", start="x.pth"))
     assert line(frozen, "net=") == "net=frozen:resnet18, start x.pth: as you asked"
     assert frozen.preset.start == "random"  # of a line that is given none
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     known = choosing.choose(root, CPU).preset
     assert known.config.data == frozen.preset.config.data
     alike = choosing.choose(root, CPU, Asked(known.config.net)).preset
@@ -283,7 +288,7 @@ def test_a_start_decides_on_size_and_rate(
     tmp_path: Path, asked: Asked, start: str, size: tuple[int, int], rate: tuple[float, float], share: float | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
     resize(root, (500, 400))
     for place, device in enumerate((CPU, CUDA)):
@@ -309,7 +314,7 @@ def test_sizes_come_in_whole_patches(tmp_path: Path, asked: Asked, size: tuple[i
 
 
 def test_a_start_that_is_asked_for_gets_a_net_that_can_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: False)
     root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)  # small photos
     for start in ("wheel", "timm"):
         assert choosing.choose(root, CPU, Asked(start=start)).preset.config.net == "frozen:tf_efficientnet_lite0"
@@ -328,7 +333,7 @@ def large_masks(root: Path) -> Path:
 def test_masks_get_two_nets_that_know_photos(
     tmp_path: Path, device: torch.device, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     setup = choosing.choose(large_masks(tmp_path), device)
     config = setup.preset.config
     assert (config.net, config.net_b) == (f"{kind}:tf_efficientnet_lite0", f"{kind}:tf_efficientnet_lite2")
@@ -341,14 +346,14 @@ def test_masks_get_two_nets_that_know_photos(
     alike = choosing.choose(tmp_path, device, Asked.of({"net_b": "none"}, {})).preset.config
     assert (alike.net, alike.net_b, alike.recipe.share) == (config.net, None, 0.8)
     assert replace(alike.recipe, share=None) == config.recipe
-    monkeypatch.setattr(choosing, "_wheel", lambda: False)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: False)
     without = choosing.choose(tmp_path, device)
     assert without.preset.start == "random"
-    assert choosing.INSTALL in line(without, "net=")
+    assert known_nets.INSTALL in line(without, "net=")
 
 
 def test_a_net_for_pixels_brings_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     root = large_masks(tmp_path)
     usual = choosing.choose(root, CUDA).preset
     given = choosing.choose(root, CUDA, Asked("deeplab2:resnet50", start="timm"))
@@ -382,7 +387,7 @@ def test_a_gpu_gets_larger_nets(tmp_path: Path, wheel: bool, monkeypatch: pytest
 def test_every_choice_is_told_and_can_be_overridden(
     tmp_path: Path, device: torch.device, wheel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "_wheel", lambda: wheel)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: wheel)
     photos = photo_layout.write_classes(tmp_path / "photos", labeled=5)
     resize(photos, (200, 150))
     made = (

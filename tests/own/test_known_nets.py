@@ -11,7 +11,7 @@ from PIL import Image
 from dmt.cli import app
 from dmt.fitting import run
 from dmt.models import names, starts, torchvision_pair
-from dmt.own import choosing
+from dmt.own import choosing, known_nets
 from dmt.runs.progress import Silent
 from dmt.use import exporting, scoring
 from tests.data.folders import photo_layout
@@ -29,9 +29,9 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     torch.manual_seed(0)
     folder = tmp_path / "wheels"
     folder.mkdir()
-    for name in (choosing.KNOWN, choosing.KNOWN_B):
+    for name in (known_nets.KNOWN, known_nets.KNOWN_B):
         torch.save(timm.create_model(name).state_dict(), folder / f"{name}.pth")
-    monkeypatch.setattr(choosing, "_wheel", lambda: True)
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     monkeypatch.setattr(choosing, "LOOKS", 0)  # one look at each photo
     monkeypatch.setattr(starts, "_wheel_file", lambda net: folder / f"{names.encoder(net)}.pth")
     return folder

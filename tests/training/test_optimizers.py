@@ -207,3 +207,19 @@ def test_objective_and_schedule_must_fit() -> None:
         Trainer({"A": Net()}, Training(Everything(), schedule, 9, 1), Views(), PLAIN)
     with pytest.raises(ValueError, match="keeps none"):
         Trainer({"A": Net(), "B": Net()}, Training(Everything(), schedule, 9, 1), Views(), PLAIN)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_an_encoder_stays_until_the_head_has_learned(optimizer: Optimizer, share: float) -> None:
+    descent = Descent(0.05, optimizer, weight_decay=0.1, encoder=share, head_first=0.5)
+    schedule, net = Schedule(1, descent, "cosine", 4), Net()
+    optimizers, before = Optimizers({"A": net}, {}, descent), deepcopy(net.state_dict())
+    moved = []
+    for step in range(4):
+        gradients(net, step=step)
+        moves = float(schedule.encoder_moves(step / 4))
+        optimizers.step(torch.tensor(0.05), torch.tensor(moves))
+        now = net.state_dict()
+        moved.append({part for name in before if not torch.equal(now[name], before[name]) for part in [name[:4]]})
+    assert moved == [{"head"}, {"head"}, {"head", "enco"}, {"head", "enco"}]

@@ -1,4 +1,6 @@
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ from dmt.errors import DivergenceError
 from dmt.models.build import NetSpec, build
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
-from dmt.training.trainer import Trainer, Training
+from dmt.training.trainer import Student, Trainer, Training
 from dmt.types import Batch, BatchPlan, BatchShape, Normalization, Target
 
 CPU = torch.device("cpu")
@@ -120,3 +122,11 @@ def test_compiled_and_plain_steps_agree() -> None:
         results.append((torch.stack(numbers), flat(training.nets["A"]), flat(training.slow["A"].net)))
     for plain, fast_ in zip(*results, strict=True):
         torch.testing.assert_close(plain, fast_, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (4, 2, 6), (4, 3, 8, 8)])
+def test_nets_take_features_wherever_images_lie_channels_last(shape: tuple[int, ...]) -> None:
+    flat_net = nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape[1:]), 3))
+    seen = torch.rand(shape)
+    student = Student(flat_net, replace(PLAIN, pixels=True))  # as on CUDA
+    assert torch.equal(student(seen), flat_net(seen))

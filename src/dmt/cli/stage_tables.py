@@ -17,7 +17,7 @@ from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
 from dmt.own import choosing, planning, rehearsal
-from dmt.own.choosing import Asked
+from dmt.own.known_nets import Asked
 from dmt.runs import environment, forecast
 from dmt.tasks import opening
 

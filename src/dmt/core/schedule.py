@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dmt.core import ramps
+from dmt.options import neutral
 
 Optimizer = Literal["sgd", "nesterov", "adam", "adamw"]
 Decay = Literal["all", "kernels"]
@@ -20,6 +21,7 @@ class Descent:
         weight_decay: strength of the decay.
         decay: which parameters decay: all, or kernels only (not biases, not BatchNorm's).
         encoder: the encoder's rate as a share of the rate.
+        head_first: share of the stage in which the encoder stays, and only what is on top of it learns.
     """
 
     rate: float
@@ -28,6 +30,7 @@ class Descent:
     weight_decay: float = 5e-4
     decay: Decay = "all"
     encoder: float = 1.0
+    head_first: float = neutral(0.0)
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,7 @@ class Schedule:
     def rate_at(self, progress: float) -> float:
         """The learning rate at t/T."""
         return self.descent.rate * ramps.RATES[self.rate_ramp](progress)
+
+    def encoder_moves(self, progress: float) -> bool:
+        """Whether the encoder learns at t/T."""
+        return progress >= self.descent.head_first

@@ -14,7 +14,7 @@ from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck, rehearsal
-from dmt.own.choosing import Asked
+from dmt.own.known_nets import Asked
 from dmt.presets import Preset
 from dmt.results import reading
 from dmt.runs.folder import Folder

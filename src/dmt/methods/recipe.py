@@ -52,6 +52,9 @@ class Recipe:
     weight_decay: float = option(5e-4, "weight decay")
     decay: Decay = option("all", "likewise: which parameters decay, all or kernels only", neutral=True)
     encoder: float = option(1.0, "likewise: the encoder's learning rate as a share of the rate", neutral=True)
+    head_first: float = option(
+        0.0, "nets that start afresh: share of the steps before the encoder learns too", neutral=True
+    )
     mixup: float | None = option(0.75, "mixup's Beta parameter, or none")
     mixup_round: float | Literal["same"] | tuple[float | None, ...] | None = option(
         "same", "mixup's Beta parameter in rounds, or none; same: as mixup; a list for one a round", neutral=True
@@ -95,6 +98,7 @@ class Recipe:
             for value in self._values(key):
                 require(key, value, value > 0, "greater than 0")
         require("encoder", self.encoder, self.encoder > 0, "greater than 0")
+        require("head_first", self.head_first, 0 <= self.head_first < 1, "at least 0 and below 1")
         for key in ("gamma", "gamma2", "weight_decay"):
             for value in self._values(key):
                 require(key, value, (value or 0) >= 0, "at least 0")

@@ -67,7 +67,7 @@ def _supervised(
     line: Line, recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled", share: Share | None = None
 ) -> Stage:
     epochs = recipe.epochs_oracle if truth == "everything" else recipe.epochs
-    schedule = _schedule(recipe, epochs, recipe.rate, labeled=recipe.batch)
+    schedule = _afresh(recipe, _schedule(recipe, epochs, recipe.rate, labeled=recipe.batch))
     return Stage(f"{line}0", (line,), 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
 
 
@@ -85,6 +85,7 @@ def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Lab
     )
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, given.epochs, given.rate, **sizes)
+    schedule = _afresh(recipe, schedule) if start is None else schedule
     return Stage(f"{line}{given.number}", (line,), given.number, objective, schedule, start=start, labels=labels)
 
 
@@ -93,6 +94,11 @@ def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled:
         rate, recipe.optimizer, recipe.momentum, recipe.weight_decay, decay=recipe.decay, encoder=recipe.encoder
     )
     return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema)
+
+
+def _afresh(recipe: Recipe, schedule: Schedule) -> Schedule:
+    """For nets whose heads know nothing yet."""
+    return replace(schedule, descent=replace(schedule.descent, head_first=recipe.head_first))
 
 
 def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dmt.errors import ConfigError, unknown
 from dmt.models import deeplab, fpn, names, smp_nets, torchvision_pair
 from dmt.models.fcn import SmallFCN
-from dmt.models.frozen import Frozen
+from dmt.models.frozen import Frozen, Tuned
 from dmt.models.small_resnet import SmallResNet
 from dmt.models.wide_resnet import WideResNet
 from dmt.options import neutral
@@ -23,6 +23,7 @@ IMAGE_NETS: dict[str, str] = {
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
     "timm:NAME": "any classifier of timm, e.g. timm:resnet18",
     "frozen:NAME": "the same, of which only the last layer learns: for photos; starts from published parameters",
+    "tuned:NAME": "the same, all of which learns, but for what its BatchNorm layers know: for photos and a GPU",
 }
 PIXEL_NETS: dict[str, str] = {
     "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101",
@@ -209,11 +210,12 @@ def _image_body(spec: NetSpec) -> nn.Module:
     if kind == "timm":
         require_timm(spec.name)
         return timm_net(name, spec.shape, num_classes=spec.classes)
-    if kind == "frozen":
+    if kind in ("frozen", "tuned"):
         require_timm(spec.name)
         encoder = timm_net(name, spec.shape, num_classes=0)
         width: Any = getattr(encoder, "head_hidden_size", encoder.num_features)
-        return Frozen(encoder, width, spec.classes, spec.offset)
+        body = Frozen if kind == "frozen" else Tuned
+        return body(encoder, width, spec.classes, spec.offset)
     if match := re.fullmatch(r"wrn-(\d+)-(\d+)", spec.name):
         depth, width = map(int, match.groups())
         if depth < 10 or (depth - 4) % 6 or width < 1:

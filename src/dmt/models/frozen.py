@@ -1,4 +1,4 @@
-"""A published encoder that stays as it is, and a classifier on its features that learns."""
+"""A published encoder with a classifier on its features: either only the classifier learns, or all of it."""
 
 from typing import Any
 
@@ -6,8 +6,10 @@ import torch
 from torch import Tensor, nn
 
 
-class Frozen(nn.Module):
-    """Trains a hundred times fewer parameters and goes backward through none of the encoder: for CPUs and few labels.
+class OnEncoder(nn.Module):
+    """An encoder that always works as outside of training, and a head that tells classes by its features.
+
+    What BatchNorm layers of the encoder know of photos in general is better than what a small batch tells them.
 
     Args:
         encoder: from images to features (N, F).
@@ -19,17 +21,31 @@ class Frozen(nn.Module):
     def __init__(self, encoder: nn.Module, features: int, classes: int, offset: int = 0) -> None:
         super().__init__()
         self.features, self.offset = features, offset
-        self.encoder = encoder.requires_grad_(False)
+        self.encoder = encoder
         # features of published nets differ in scale by far, from channel to channel and from size to size of image
         self.head = nn.Sequential(nn.BatchNorm1d(features, affine=False), nn.Linear(features, classes))
         self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})
         self.encoder.eval()
 
-    def train(self, mode: bool = True) -> "Frozen":
-        """The encoder always works as outside of training."""
+    def train(self, mode: bool = True) -> "OnEncoder":
+        """The head's mode."""
         super().train(mode)
         self.encoder.eval()
         return self
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (N, C, H, W) to logits (N, classes)."""
+        return self.head(self.encoder(images.contiguous(memory_format=torch.channels_last)))  # type: ignore[no-any-return]
+
+
+class Frozen(OnEncoder):
+    """Only the head learns.
+
+    A hundred times fewer parameters, and nobody goes backward through the encoder: for CPUs and few labels.
+    """
+
+    def __init__(self, encoder: nn.Module, features: int, classes: int, offset: int = 0) -> None:
+        super().__init__(encoder.requires_grad_(False), features, classes, offset)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (N, C, H, W), or features of them, to logits (N, classes).
@@ -38,6 +54,10 @@ class Frozen(nn.Module):
         encoders may stand beside them.
         """
         if images.dim() == 4:
-            return self.head(self.encoder(images.contiguous(memory_format=torch.channels_last)))  # type: ignore[no-any-return]
+            return super().forward(images)
         first = images[:, 0] if images.dim() == 3 else images
         return self.head(first.narrow(-1, self.offset, self.features))  # type: ignore[no-any-return]
+
+
+class Tuned(OnEncoder):
+    """All of it learns: for photos unlike those that the encoder knows."""

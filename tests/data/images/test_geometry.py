@@ -109,3 +109,24 @@ def test_shapes_never_depend_on_values() -> None:
     cropped = geometry.crop_flip(images, CropFlip(luck, luck, luck.bool()), fill=128)
     mapped = geometry.affine(images, torch.empty(5, 6, device="meta"))
     assert cropped.shape == mapped.shape == images.shape
+
+
+def test_a_part_is_enlarged_to_the_whole() -> None:
+    ramp = (torch.arange(8) * 8).to(torch.uint8)
+    images = ramp.view(1, 1, 1, 8).expand(2, 1, 8, 8).contiguous()
+    half, whole = torch.tensor([0.5, 1.0]), torch.ones(2)
+    part = geometry.Part(half, whole, torch.tensor([-0.5, 0.0]), torch.zeros(2), torch.tensor([False, True]))
+    left, mirrored = geometry.enlarge(images, part)
+    # pixel centers of the left half, at a quarter and three quarters of each pixel; before the first there is none
+    assert left[0, 0].tolist() == [0, 2, 6, 10, 14, 18, 22, 26]
+    assert torch.equal(mirrored, images[1].flip(-1))
+
+
+def test_parts_lie_within_their_images(generator: torch.Generator) -> None:
+    part = geometry.draw_part(1000, (0.5, 1.0), 4 / 3, generator, "cpu")
+    for center, length in ((part.x, part.width), (part.y, part.height)):
+        assert (center.abs() + length <= 1 + 1e-6).all()
+    area = part.width * part.height
+    assert 0.5 <= area.min() < 0.52
+    assert 0.9 < area.max() <= 1
+    assert 0.45 < part.flipped.float().mean() < 0.55

@@ -82,6 +82,37 @@ class Strong:
         return randaugment.apply(self.crop.apply(images, draws[0]), draws[1], self.policy)
 
 
+class Look(NamedTuple):
+    """Which part of a photo is seen, and in which light; light is (2, N), factors for brightness and contrast."""
+
+    part: geometry.Part
+    light: Tensor
+
+
+@dataclass(frozen=True)
+class Photo:
+    """What fine-tuning on photos usually sees: a random part of each, as large as the whole, in slightly other light.
+
+    The part is mirrored half of the time.
+    """
+
+    area: tuple[float, float]
+    aspect: float
+    light: float  # factors from 1 − l to 1 + l
+    mirrors: ClassVar[bool] = True
+
+    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> Look:
+        part = geometry.draw_part(count, self.area, self.aspect, generator, device)
+        return Look(part, 1 + self.light * (2 * torch.rand((2, count), generator=generator, device=device) - 1))
+
+    def apply(self, images: Tensor, draws: Look) -> Tensor:
+        seen = geometry.enlarge(images, draws.part).float()
+        brightness, contrast = draws.light[:, :, None, None, None]
+        mean = seen.mean((1, 2, 3), keepdim=True)
+        lit: Tensor = (mean + contrast * (seen - mean)) * brightness
+        return lit.clamp(0, 255).round().to(torch.uint8)
+
+
 class Hole(NamedTuple):
     """Where a square is cut out of each image, as shares of the image; every field is (N,)."""
 
@@ -166,6 +197,7 @@ POLICIES: dict[str, Augment] = {
     "none": Nothing(),
     "shift": Crop(padding=1, fill=0, flip=False),
     "crop-flip": _CIFAR,
+    "photo": Photo(area=(0.5, 1.0), aspect=4 / 3, light=0.2),
     "paper": Strong(_CIFAR, randaugment.POLICIES["paper"]),
     "sane": Strong(_CIFAR, randaugment.POLICIES["sane"]),
     "faded": Faded(Crop(padding=1, fill=0, flip=False), brightness=0.5, hole=0.4),
@@ -176,7 +208,8 @@ POLICIES: dict[str, Augment] = {
 def views(train: str, weak: str | None = None, strong: str | None = None) -> dict[str, Augment]:
     """The policy of every kind of view. What is not named follows from the policy that Baseline and rounds see."""
     plain = train in ("none", "shift")
-    names = {"train": train, "weak": weak or ("shift" if plain else "crop-flip")}
+    usual = "shift" if plain else "photo" if train == "photo" else "crop-flip"
+    names = {"train": train, "weak": weak or usual}
     names[STRONG] = strong or ("faded" if plain else "fixmatch")
     return {kind: POLICIES[name] for kind, name in names.items()}
 

@@ -7,6 +7,7 @@ in a CUDA graph. Drawing is apart from applying: the draws are plain tensors tha
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 FIXED_POINT = 65536  # Pillow keeps affine coordinates in 1/65536 of a pixel
@@ -43,6 +44,46 @@ def crop_flip(images: Tensor, draws: CropFlip, fill: int) -> Tensor:
     columns = x + draws.dx[:, None]
     rows = torch.arange(height, device=images.device) + draws.dy[:, None]  # (N, H)
     return _sample(images, rows[:, :, None], columns[:, None, :], fill)
+
+
+class Part(NamedTuple):
+    """A part of each image and whether it is mirrored; every field is (N,). Lengths are shares of the image's."""
+
+    width: Tensor
+    height: Tensor
+    x: Tensor  # of the part's center, from −1 at the left edge to 1 at the right
+    y: Tensor
+    flipped: Tensor
+
+
+def draw_part(
+    count: int, area: tuple[float, float], aspect: float, generator: torch.Generator, device: torch.device | str
+) -> Part:
+    """Draw a part of each of ``count`` images, and a fair coin for its mirror image.
+
+    Args:
+        area: of the part, as a share of the image, from … to.
+        aspect: by how much it may be wider or taller than the image is.
+    """
+    uniform = torch.rand((5, count), generator=generator, device=device)
+    low, high = area
+    size, shape = low + (high - low) * uniform[0], aspect ** (2 * uniform[1] - 1)
+    width, height = (size * shape).sqrt().clamp(max=1), (size / shape).sqrt().clamp(max=1)
+    x, y = (1 - width) * (2 * uniform[2] - 1), (1 - height) * (2 * uniform[3] - 1)
+    return Part(width, height, x, y, uniform[4] < 0.5)
+
+
+def enlarge(images: Tensor, part: Part) -> Tensor:
+    """The part of each image (N, C, H, W), as large as the whole, between pixels by bilinear interpolation; uint8."""
+    height, width = images.shape[-2:]
+    centers = [(2 * torch.arange(length, device=images.device) + 1) / length - 1 for length in (height, width)]
+    across = torch.where(part.flipped, -part.width, part.width)
+    columns = part.x[:, None] + across[:, None] * centers[1]  # (N, W)
+    rows = part.y[:, None] + part.height[:, None] * centers[0]  # (N, H)
+    shape = (len(images), height, width)
+    grid = torch.stack([columns[:, None, :].expand(shape), rows[:, :, None].expand(shape)], -1)
+    found = F.grid_sample(images.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return found.round().to(torch.uint8)
 
 
 def affine(images: Tensor, matrix: Tensor) -> Tensor:
