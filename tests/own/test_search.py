@@ -17,7 +17,7 @@ from dmt.core.execution import Execution
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.methods.recipe import Recipe
-from dmt.own import folds, search
+from dmt.own import folds, search, trials
 from dmt.own.folds import Folds
 from dmt.own.search import Search
 from dmt.runs.progress import Silent
@@ -121,11 +121,11 @@ def evidence_of(right: list[bool]) -> Evidence:
 
 
 def test_only_what_is_clearly_better_is_chosen() -> None:
-    proposed = search.Tried({}, evidence_of([True] * 20 + [False] * 20))
-    little = search.Tried({"rate": 1.0}, evidence_of([True] * 21 + [False] * 19))
-    much = search.Tried({"rate": 2.0}, evidence_of([True] * 35 + [False] * 5))
-    assert search._choose(proposed, [proposed, little]) is proposed
-    assert search._choose(proposed, [proposed, little, much]) is much
+    proposed = trials.Tried({}, evidence_of([True] * 20 + [False] * 20))
+    little = trials.Tried({"rate": 1.0}, evidence_of([True] * 21 + [False] * 19))
+    much = trials.Tried({"rate": 2.0}, evidence_of([True] * 35 + [False] * 5))
+    assert trials.choose(proposed, [proposed, little]) is proposed
+    assert trials.choose(proposed, [proposed, little, much]) is much
 
 
 def test_rounds_end_where_later_ones_lose() -> None:

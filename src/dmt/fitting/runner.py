@@ -6,14 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from dmt import files, run_files
 from dmt.config import Config
-from dmt.core import streams
 from dmt.data.audits import Audit
-from dmt.data.sets import LabeledSet
 from dmt.fitting import concluding, samples, teaching, together
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.features import FeatureMaker
@@ -88,8 +85,14 @@ class Runner:
             self._in_features[seed] = maker.of(task)
         return self._in_features[seed]
 
+    def images(self, seed: int) -> Task:
+        """The task in images, however nets see it."""
+        return self._tasks[seed][0]
+
     def adopt(self, config: Config) -> None:
-        """Train with other options, of the same data and nets."""
+        """Train with other options: of the same data, and of nets with the same encoders."""
+        if [config.stores_features(line) for line in "AB"] != [self._config.stores_features(line) for line in "AB"]:
+            self._in_features.clear()
         self._config = config
 
     @property
@@ -224,7 +227,7 @@ class Runner:
         checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
         task, audit = self.seen(work.seed), self._tasks[work.seed][1]
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
-        labeled = _shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
+        labeled = teaching.shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
         plan, execution = work.stage.batch_plan(work.stream_seed), self._conditions.execution
         batches = task.batches(labeled, pseudo, plan, execution)
@@ -299,14 +302,6 @@ class Runner:
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             watcher.worked(self._labeling(work))
         return Lesson.open(store, task, folder, journal)
-
-
-def _shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:
-    """The stage's share of the labels; both shares are cut from one shuffled list."""
-    if work.stage.share is None:
-        return labeled
-    order = streams.stream(work.seed, "share").permutation(len(labeled))
-    return labeled.take(torch.from_numpy(order[work.stage.share.slice(len(labeled))]))
 
 
 def _titles(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> str:

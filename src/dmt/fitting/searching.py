@@ -7,6 +7,7 @@ from dmt import config as configuration
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
 from dmt.fitting.runner import Runner
+from dmt.own import fine_tuning
 from dmt.own.search import Search
 from dmt.runs import environment
 from dmt.runs.starting import Starts
@@ -35,13 +36,17 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
         task = runner.seen(asked.seeds[0])
         began, patience = time.monotonic(), SHARE * stop.left
         fitting = execution.for_net(prepared.config.net, task.pixels)
-        found = Search(prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell, patience).run()
+        tuning = fine_tuning.of(prepared.config, runner.images(asked.seeds[0]), asked.settings, execution.on_cuda)
+        search = Search(
+            prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell, patience, tuning
+        )
+        found = search.run()
     seconds = time.monotonic() - began
     for line in found.lines:
         conditions.watcher.note(line)
     if not found.record:
         return prepared
-    config = configuration.override(prepared.config, found.settings)
+    config = configuration.override(found.config or prepared.config, found.settings)
     runner.adopt(config)
-    search = {**found.record, "lines": list(found.lines), "seconds": round(seconds, 1)}
-    return replace(prepared, config=config, search=search)
+    record = {**found.record, "lines": list(found.lines), "seconds": round(seconds, 1)}
+    return replace(prepared, config=config, search=record)

@@ -6,10 +6,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from dmt import run_files
+from dmt.core import streams
 from dmt.data import sets
 from dmt.data.audits import Audit
-from dmt.data.sets import PseudoLabels
+from dmt.data.sets import LabeledSet, PseudoLabels
 from dmt.errors import ConfigError
 from dmt.fitting import assessment, samples
 from dmt.pseudo import labeler
@@ -86,3 +89,11 @@ class Lesson:
     def close(self) -> None:
         """The stage is finished."""
         self.store.close()
+
+
+def shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:
+    """The stage's share of the labels; both shares are cut from one shuffled list."""
+    if work.stage.share is None:
+        return labeled
+    order = streams.stream(work.seed, "share").permutation(len(labeled))
+    return labeled.take(torch.from_numpy(order[work.stage.share.slice(len(labeled))]))

@@ -74,7 +74,10 @@ def for_images(asked: Asked, large: bool, side: int) -> Net:
         return Net(asked.net, asked.start_of(asked.net), "as you asked")
     if asked.published and (side >= LARGE or asked.start is not None):
         start = asked.start or "wheel"
-        return Net(f"frozen:{KNOWN}", start, "it is pretrained on photos, and only its last layer is trained on yours")
+        learns = (
+            "only its last layer is trained on yours" + large * ", or all of it if folds of your labels prefer that"
+        )
+        return Net(f"frozen:{KNOWN}", start, f"it is pretrained on photos, and {learns}")
     hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
     if large:
         return Net("wrn-28-2", asked.start or "random", "a GPU is there" + hint)

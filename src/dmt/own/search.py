@@ -6,15 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dmt import config as configuration
 from dmt.config import Config
 from dmt.core import evidence
 from dmt.core.evidence import Evidence
 from dmt.core.execution import Execution
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
-from dmt.own import folds
+from dmt.own import folds, trials
+from dmt.own.fine_tuning import FineTuning
 from dmt.own.folds import Folds
+from dmt.own.trials import Trials, Tried
 from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
 
@@ -38,19 +39,6 @@ FEWEST = 20
 
 
 @dataclass(frozen=True)
-class Tried:
-    """Options, and what nets trained with them said of images that they were not taught."""
-
-    settings: Mapping[str, Any]
-    said: Evidence
-    method: str = ""
-
-    @property
-    def score(self) -> float:
-        return self.said.score()
-
-
-@dataclass(frozen=True)
 class Found:
     """What folds prefer.
 
@@ -58,11 +46,13 @@ class Found:
         settings: options that differ from those proposed, by key.
         lines: for a user to read.
         record: all that was tried, for the run's manifest.
+        config: what was proposed, if it is something else than what was searched around.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
     record: Mapping[str, Any] = field(default_factory=dict)
+    config: Config | None = None
 
 
 class _OutOfTimeError(Exception):
@@ -102,6 +92,7 @@ class Search:
         fixed: options that a user has set; they stay.
         tell: hears after every step how many are done, of how many at most; it may raise to end everything.
         patience: seconds after which what was proposed is kept.
+        tuning: what is tried against last layers.
     """
 
     config: Config
@@ -112,6 +103,7 @@ class Search:
     fixed: Collection[str] = ()
     tell: Callable[[int, int], None] = lambda done, of: None
     patience: float = math.inf
+    tuning: FineTuning | None = None
 
     def run(self) -> Found:
         """What the folds prefer; nothing where there are too few labels for folds, or too little time."""
@@ -126,7 +118,7 @@ class Search:
         if count < 2 or len(self.task.labeled) < FEWEST:
             return Found()
         longest = None if cheap else SHORT[self.execution.on_cuda]
-        at = _Trials(self._folds(count), "AB" if cheap else "A", longest)
+        at = Trials(self._folds(count), "AB" if cheap else "A", longest)
         first = at.baseline(self.config, {})
         if first is None:
             return Found()
@@ -134,6 +126,9 @@ class Search:
         gained: list[Evidence] = []
         if cheap:
             chosen, told = self._length(at, chosen, told)
+            tuned, told = self._tuned(at, chosen, told)
+            if tuned is not None:
+                return tuned
             chosen, told, gained = self._gamma(at, chosen, told)
         return self._found(at, chosen, told, gained)
 
@@ -154,7 +149,7 @@ class Search:
     def _planned(self) -> list[tuple[Stage, float]]:
         return plans(self.config, self.methods, len(self.task.labeled), self.execution.on_cuda)
 
-    def _rate(self, at: "_Trials", first: Tried) -> tuple[Tried, list[str]]:
+    def _rate(self, at: Trials, first: Tried) -> tuple[Tried, list[str]]:
         """The rate that does best; the one proposed if no other is clearly better."""
         if {"rate", "rate_round"} & set(self.fixed):
             return first, []
@@ -176,11 +171,11 @@ class Search:
         best = max(known, key=lambda factor: known[factor].score)
         if best != 1.0:
             attempt(FACTORS[-1] if best > 1 else FACTORS[0])
-        chosen = _choose(first, list(known.values()))
+        chosen = trials.choose(first, list(known.values()))
         scores = ", ".join(f"{_times(factor, recipe.rate):g}: {known[factor].score:.1f}" for factor in sorted(known))
         return chosen, [f"rate={chosen.settings.get('rate', recipe.rate):g} of {scores}"]
 
-    def _length(self, at: "_Trials", chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
+    def _length(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
         """Longer stages, if they are clearly better."""
         if {"epochs", "epochs_round"} & set(self.fixed):
             return chosen, told
@@ -190,14 +185,39 @@ class Search:
         longer = at.baseline(self.config, {**chosen.settings, "epochs": LONGER * recipe.epochs, "epochs_round": scaled})
         if longer is None:
             return chosen, told
-        best = _choose(chosen, [chosen, longer])
+        best = trials.choose(chosen, [chosen, longer])
         shown = f"epochs={best.settings.get('epochs', recipe.epochs)}"
         return best, [
             *told,
             f"{shown} of {recipe.epochs}: {chosen.score:.1f}, {LONGER * recipe.epochs}: {longer.score:.1f}",
         ]
 
-    def _gamma(self, at: "_Trials", chosen: Tried, told: list[str]) -> tuple[Tried, list[str], list[Evidence]]:
+    def _tuned(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Found | None, list[str]]:
+        """All of the nets, if first nets of that kind are clearly better on the same folds; then their rates."""
+        if self.tuning is None:
+            return None, told
+        config, task = self.tuning.config, self.tuning.task
+        began = time.monotonic()
+        try:
+            beside = Trials(replace(at.folds, task=task), at.lines, None, at.tried)
+            tuned = beside.baseline(config, {"net": config.net})
+        except _OutOfTimeError:
+            return None, [*told, "last layers only: no time to try all of the nets"]
+        if tuned is None:
+            return None, told
+        better = trials.clearly_better(tuned.said, chosen.said)
+        who = "all of the nets learn" if better else "only last layers learn"
+        told = [*told, f"{who}: all of the nets {tuned.score:.1f}, last layers {chosen.score:.1f}"]
+        if not better:
+            return None, told
+        left = max(0.0, self.patience - (time.monotonic() - began))
+        rates = replace(self, config=config, task=task, tuning=None, patience=left).run()
+        so_far = self._found(at, Tried({}, tuned.said), told, [])
+        tried = [*so_far.record["tried"], *rates.record.get("tried", [])]
+        record = {**so_far.record, "chosen": {"net": config.net, **rates.settings}, "tried": tried}
+        return Found(rates.settings, (*so_far.lines, *rates.lines), record, config), told
+
+    def _gamma(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str], list[Evidence]]:
         """γ and the number of rounds. Gives what nets said round by round, the first before any round."""
         method, recipe = _rounds(self.methods), self.config.recipe
         if method is None or not len(self.task.unlabeled):
@@ -212,7 +232,7 @@ class Search:
                 found = at.rounds(method, self.config, settings)
                 if found is not None:
                     known[gamma] = Tried(settings, found[-1]), found
-        best = _choose(known[recipe.gamma][0], [each for each, _ in known.values()])
+        best = trials.choose(known[recipe.gamma][0], [each for each, _ in known.values()])
         rounds = next(found for each, found in known.values() if each is best)
         if len(known) > 1:
             scores = ", ".join(f"{gamma}: {known[gamma][0].score:.1f}" for gamma in sorted(known, key=str))
@@ -226,7 +246,7 @@ class Search:
                 rounds = rounds[: last + 1]
         return Tried(settings, rounds[-1]), told, rounds
 
-    def _found(self, at: "_Trials", chosen: Tried, told: list[str], rounds: list[Evidence]) -> Found:
+    def _found(self, at: Trials, chosen: Tried, told: list[str], rounds: list[Evidence]) -> Found:
         count, images = len(at.folds.parts), len(self.task.labeled)
         lines = [f"folds ({count} of {images} labels): {text}" for text in told]
         record: dict[str, Any] = {"folds": count, "images": images, "chosen": dict(chosen.settings)}
@@ -245,43 +265,6 @@ class Search:
         return Found(dict(chosen.settings), tuple(lines), record)
 
 
-@dataclass(frozen=True)
-class _Trials:
-    """Trials on the same folds, so that they can be compared image by image."""
-
-    folds: Folds
-    lines: str
-    longest: int | None
-    tried: list[Tried] = field(default_factory=list)
-
-    def baseline(self, config: Config, settings: Mapping[str, Any]) -> Tried | None:
-        """First nets; None if they diverge."""
-        found = self._try(config, settings, catalogue.baseline().name)
-        return None if found is None else self.tried[-1]
-
-    def rounds(self, method: str, config: Config, settings: Mapping[str, Any]) -> list[Evidence] | None:
-        """A whole plan, round by round."""
-        return self._try(config, settings, method)
-
-    def _try(self, config: Config, settings: Mapping[str, Any], method: str) -> list[Evidence] | None:
-        changed = configuration.override(config, settings)
-        found = folds.tried(self.folds, changed, method, lines=self.lines, longest=self.longest)
-        if found is not None:
-            self.tried.append(Tried(dict(settings), found[-1], method))
-        return found
-
-
-def _choose(proposed: Tried, known: Sequence[Tried]) -> Tried:
-    """The best of what was tried, if it is clearly better than what was proposed."""
-    best = max(known, key=lambda each: each.score)
-    return best if _clearly_better(best.said, proposed.said) else proposed
-
-
-def _clearly_better(after: Evidence, before: Evidence) -> bool:
-    """In 19 of 20 draws of the images; of several that were tried, one is soon better by chance."""
-    return evidence.difference([after], [before]).low > 0
-
-
 def _times(factor: float, rate: float) -> float:
     return float(f"{factor * rate:.6g}")
 
@@ -290,4 +273,4 @@ def _fewer_rounds(rounds: Sequence[Evidence]) -> int:
     """After how many rounds to end: all of them, unless an earlier one was clearly better."""
     later = list(range(1, len(rounds)))
     best = max(later, key=lambda number: rounds[number].score())
-    return best if _clearly_better(rounds[best], rounds[-1]) else later[-1]
+    return best if trials.clearly_better(rounds[best], rounds[-1]) else later[-1]

@@ -1,0 +1,63 @@
+"""Options tried on folds of the labels, and what it takes to prefer one to another."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dmt import config as configuration
+from dmt.config import Config
+from dmt.core import evidence
+from dmt.core.evidence import Evidence
+from dmt.methods import catalogue
+from dmt.own import folds
+from dmt.own.folds import Folds
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Options, and what nets trained with them said of images that they were not taught."""
+
+    settings: Mapping[str, Any]
+    said: Evidence
+    method: str = ""
+
+    @property
+    def score(self) -> float:
+        return self.said.score()
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Trials on the same folds, so that they can be compared image by image."""
+
+    folds: Folds
+    lines: str
+    longest: int | None
+    tried: list[Tried] = field(default_factory=list)
+
+    def baseline(self, config: Config, settings: Mapping[str, Any]) -> Tried | None:
+        """First nets; None if they diverge."""
+        found = self._try(config, settings, catalogue.baseline().name)
+        return None if found is None else self.tried[-1]
+
+    def rounds(self, method: str, config: Config, settings: Mapping[str, Any]) -> list[Evidence] | None:
+        """A whole plan, round by round."""
+        return self._try(config, settings, method)
+
+    def _try(self, config: Config, settings: Mapping[str, Any], method: str) -> list[Evidence] | None:
+        changed = configuration.override(config, settings)
+        found = folds.tried(self.folds, changed, method, lines=self.lines, longest=self.longest)
+        if found is not None:
+            self.tried.append(Tried(dict(settings), found[-1], method))
+        return found
+
+
+def choose(proposed: Tried, known: Sequence[Tried]) -> Tried:
+    """The best of what was tried, if it is clearly better than what was proposed."""
+    best = max(known, key=lambda each: each.score)
+    return best if clearly_better(best.said, proposed.said) else proposed
+
+
+def clearly_better(after: Evidence, before: Evidence) -> bool:
+    """In 19 of 20 draws of the images; of several that were tried, one is soon better by chance."""
+    return evidence.difference([after], [before]).low > 0
