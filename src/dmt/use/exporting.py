@@ -259,7 +259,7 @@ def _place(run: Path, to: str, out: str | Path | None, force: bool) -> Path:
 def _require_packages() -> None:
     for name in ("onnx", "onnxruntime", "onnxscript"):
         if importlib.util.find_spec(name) is None:
-            raise ConfigError(f"--to onnx needs {name}: pip install 'dmt-vision[export]'")
+            raise ConfigError(f"--to onnx needs {name}, which was left out here: pip install {name}")
 
 
 def _spread(items: Sequence[Any], count: int) -> list[Any]:
