@@ -8,9 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
+from dmt.auditing import auditor
+from dmt.auditing.auditor import AuditOptions
 from dmt.cli import app
 from dmt.fitting import run
 from dmt.models import names, starts, torchvision_pair
+from dmt.models.frozen import OnEncoder
 from dmt.own import choosing, known_nets
 from dmt.runs.progress import Silent
 from dmt.use import exporting, scoring
@@ -69,6 +72,14 @@ def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, m
     written = {path: path.stat().st_mtime_ns for path in out.glob("stages/**/*.safetensors")}
     run.fit(photos, out=out, settings=BRIEF, watcher=Silent(), device="cpu")
     assert {path: path.stat().st_mtime_ns for path in out.glob("stages/**/*.safetensors")} == written
+
+    with monkeypatch.context() as patch:  # an audit reads the run's features, and looks at no photo
+        patch.setattr(OnEncoder, "forward", lambda self, images: pytest.fail("an encoder looks at photos"))
+        audited = auditor.audit(out, tmp_path / "audit", AuditOptions(folds=2), device="cpu", watcher=Silent())
+    assert not isinstance(audited.findings.following, str)
+    assert {each.file for each in audited.findings.following} <= {
+        f"unlabeled/{each.name}" for each in photos.glob("unlabeled/*")
+    }
 
     shutil.rmtree(wheel)  # whoever uses a finished net needs them no more
     dmt(monkeypatch, "predict", out, photos / "unlabeled", "--out", tmp_path / "pred.csv")

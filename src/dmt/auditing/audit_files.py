@@ -60,7 +60,7 @@ class AuditOutput:
 
     @property
     def task(self) -> Task:
-        return self.ensemble.task
+        return self.ensemble.pictured
 
     @property
     def names(self) -> Names:

@@ -16,7 +16,7 @@ runs/a-audit/
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -165,7 +165,7 @@ def _findings(place: Path, case: _Case, options: AuditOptions, context: AuditCon
 
 
 def _seen(case: _Case, recipe: CrossFit, context: AuditContext) -> Task:
-    """The task as judges with frozen encoders learn it; the run may still have the features."""
+    """The task as nets with frozen encoders see it; the run may still have the features."""
     folder = FeatureFolder(recipe.work, (case.path / run_files.CACHE,))
     device = context.execution.device
     return FeatureMaker(case.config, recipe.starts, folder, device, context.watcher, context.stop).of(case.task)
@@ -173,9 +173,9 @@ def _seen(case: _Case, recipe: CrossFit, context: AuditContext) -> Task:
 
 def _examine(case: _Case, recipe: CrossFit, context: AuditContext, count: int) -> tuple[Findings, Ensemble]:
     """The three lists, and the run's nets that made two of them."""
-    folder, job, task = Folder(case.path), case.job, case.task
-    labels = _labels(_seen(case, recipe, context), recipe, context)
-    nets = ensemble(folder, job, task, recipe.config, context.execution)
+    folder, job, task = Folder(case.path), case.job, _seen(case, recipe, context)
+    labels = _labels(task, recipe, context)
+    nets = replace(ensemble(folder, job, task, recipe.config, context.execution), pictures=case.task)
     checks = pseudo_labels.checks(nets, folder, job) if len(task.unlabeled) else []
     pseudo: Judged | str = f"The nets of {job.method} that are kept learned from no stored pseudo labels."
     if checks:

@@ -19,12 +19,19 @@ class Ensemble:
 
     Attributes:
         names: of the nets, for people.
+        pictures: the task in images, if these nets know it by features.
     """
 
     task: Task
     nets: tuple[nn.Module, ...]
     names: tuple[str, ...]
     device: torch.device
+    pictures: Task | None = None
+
+    @property
+    def pictured(self) -> Task:
+        """The task in images."""
+        return self.pictures or self.task
 
     def predictions(self, images: Images, on_progress: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor]]:
         """Batch by batch: the images, and probabilities (nets, n, C, *S) float32.

@@ -85,7 +85,7 @@ def choose(ensemble: Ensemble, count: int, on_progress: ProgressCallback | None 
     pool = Pool(
         worth=kept.doubt.numpy(),
         features=_unit(ensemble.features(few, on_progress)),
-        thumbnails=set_pictures.thumbnails(few).numpy(),
+        thumbnails=set_pictures.thumbnails(ensemble.pictured.unlabeled.take(best)).numpy(),
         kinds=kinds.numpy(),
     )
     most = max(FLOOR, int(np.ceil(EVEN * count / classes)))
