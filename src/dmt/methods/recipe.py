@@ -80,6 +80,12 @@ class Recipe:
     strong_pseudo: bool = option(
         False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
     )
+    weight_view: Literal["same", "weak"] = option(
+        "same", "rounds: in which view the student is asked how much a label counts: same, or weak", neutral=True
+    )
+    weight_every: int = option(
+        1, "rounds of images: ask the student about one in so many and remember the others (ours); 1: all", neutral=True
+    )
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
     pseudo_noise: float = option(0.0, "stress test: share of kept pseudo labels replaced by a wrong class")
     groups: Groups = Groups()
@@ -88,7 +94,8 @@ class Recipe:
         """Refuse values that no training could mean."""
         if self.rate_ramp not in ramps.RATES:
             raise unknown("rate_ramp", self.rate_ramp, ramps.RATES)
-        for key in ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round"):
+        counts = ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round", "weight_every")
+        for key in counts:
             for value in self._values(key):
                 require(key, value, value >= 1, "at least 1")
         for key in ("rate", "rate_round"):

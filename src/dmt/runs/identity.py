@@ -13,13 +13,13 @@ from dmt.core import streams
 from dmt.data.audits import Audit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
-from dmt.types import STRONG, TRAIN
+from dmt.types import STRONG, TRAIN, WEAK
 
 FORMAT = 3
 """Part of every identity: raise it when the same options would train differently."""
 
 
-VIEWS = {"augment": TRAIN, "augment_weak": "weak", "augment_strong": STRONG}
+VIEWS = {"augment": TRAIN, "augment_weak": WEAK, "augment_strong": STRONG}
 """Options of the data that make one kind of view."""
 
 

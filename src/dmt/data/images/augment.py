@@ -15,7 +15,7 @@ from dmt.core.labeling_views import LabelingView
 from dmt.data.images import geometry, randaugment
 from dmt.data.images.geometry import CropFlip
 from dmt.errors import ConfigError
-from dmt.types import STRONG
+from dmt.types import STRONG, TRAIN, WEAK
 
 
 class Augment(Protocol):
@@ -176,7 +176,7 @@ POLICIES: dict[str, Augment] = {
 def views(train: str, weak: str | None = None, strong: str | None = None) -> dict[str, Augment]:
     """The policy of every kind of view. What is not named follows from the policy that Baseline and rounds see."""
     plain = train in ("none", "shift")
-    names = {"train": train, "weak": weak or ("shift" if plain else "crop-flip")}
+    names = {TRAIN: train, WEAK: weak or ("shift" if plain else "crop-flip")}
     names[STRONG] = strong or ("faded" if plain else "fixmatch")
     return {kind: POLICIES[name] for kind, name in names.items()}
 
