@@ -100,6 +100,8 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
     if new.data.sizes.pixels:
         every = new.recipe.weight_every
         require("weight_every", every, every == 1, "1 where pixels get labels: it remembers one label an image")
+        statistics = new.recipe.batchnorm
+        require("batchnorm", statistics, statistics == "running", "running where pixels get labels")
     views = labeling_views.every(new.recipe.labeling_views)
     for view in views:
         new.data.require_shown(view)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from dmt.core import labeling_views, ramps
-from dmt.core.schedule import Decay, Optimizer
+from dmt.core.schedule import BatchNorm, Decay, Optimizer
 from dmt.errors import ConfigError, unknown
 from dmt.methods.groups import Groups
 from dmt.methods.plan import Labeler
@@ -87,6 +87,12 @@ class Recipe:
         1, "rounds of images: ask the student about one in so many and remember the others (ours); 1: all", neutral=True
     )
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
+    batchnorm: BatchNorm = option(
+        "running",
+        "rounds and Baseline, images: statistics of finished nets, running as in training, or reestimate them on clean "
+        "unlabeled images (ours)",
+        neutral=True,
+    )
     pseudo_noise: float = option(0.0, "stress test: share of kept pseudo labels replaced by a wrong class")
     groups: Groups = Groups()
 

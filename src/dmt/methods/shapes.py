@@ -102,7 +102,7 @@ def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled:
     descent = Descent(
         rate, recipe.optimizer, recipe.momentum, recipe.weight_decay, decay=recipe.decay, encoder=recipe.encoder
     )
-    return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema)
+    return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema, recipe.batchnorm)
 
 
 def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:
