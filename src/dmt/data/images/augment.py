@@ -66,20 +66,32 @@ class Crop:
 
 @dataclass(frozen=True)
 class Strong:
-    """The augmentation of the paper (docs/decisions, 10): crop, flip, then one random operation of random magnitude."""
+    """The augmentation of the paper (docs/decisions, 10): crop, flip, then a random operation of random magnitude.
+
+    Attributes:
+        operations: how many follow each other; the paper has one.
+    """
 
     crop: Crop
     policy: randaugment.Policy
+    operations: int = 1
 
     @property
     def mirrors(self) -> bool:
         return self.crop.mirrors
 
-    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> tuple[CropFlip, randaugment.Draws]:
-        return self.crop.draw(count, generator, device), randaugment.draw(count, generator, device)
+    def draw(
+        self, count: int, generator: torch.Generator, device: torch.device
+    ) -> tuple[CropFlip, tuple[randaugment.Draws, ...]]:
+        crop = self.crop.draw(count, generator, device)
+        return crop, tuple(randaugment.draw(count, generator, device) for _ in range(self.operations))
 
-    def apply(self, images: Tensor, draws: tuple[CropFlip, randaugment.Draws]) -> Tensor:
-        return randaugment.apply(self.crop.apply(images, draws[0]), draws[1], self.policy)
+    def apply(self, images: Tensor, draws: tuple[CropFlip, tuple[randaugment.Draws, ...]]) -> Tensor:
+        crop, every = draws
+        images = self.crop.apply(images, crop)
+        for each in every:
+            images = randaugment.apply(images, each, self.policy)
+        return images
 
 
 class Hole(NamedTuple):
@@ -168,6 +180,7 @@ POLICIES: dict[str, Augment] = {
     "crop-flip": _CIFAR,
     "paper": Strong(_CIFAR, randaugment.POLICIES["paper"]),
     "sane": Strong(_CIFAR, randaugment.POLICIES["sane"]),
+    "sane-2": Strong(_CIFAR, randaugment.POLICIES["sane"], operations=2),
     "faded": Faded(Crop(padding=1, fill=0, flip=False), brightness=0.5, hole=0.4),
     "fixmatch": Stronger(_CIFAR, randaugment.POLICIES["fixmatch"], randaugment.FIXMATCH_POOL, 2, 0.5, hole=0.5),
 }
