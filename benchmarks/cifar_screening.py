@@ -78,7 +78,7 @@ QUICK: dict[str, Any] = {"rate_round": 0.2, "mixup_round": None}
 HELD_OUT = 5000
 TINY: dict[str, Any] = {
     "net": "wrn-10-1", "labels": 100, "validation": 200, "epochs": 25, "batch": 32, "batch_pseudo": 28,
-    "batch_labeled": 4, "ema": 0.9,
+    "batch_labeled": 4, "ema": 0.9, "rate": 0.05,
 }  # fmt: skip
 COPIES = ("raw", "ema")
 AUDITED = ("error_kept", "error_kept_weighted", "weight_right", "weight_wrong")

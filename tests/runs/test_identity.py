@@ -104,6 +104,9 @@ def test_an_option_of_one_method_changes_its_online_stage_alone(key: str) -> Non
 def test_how_views_are_made_counts_for_stages_that_see_them(method: str, read: set[str]) -> None:
     for key in ("augment_weak", "augment_strong"):
         assert (identities({key: OTHER[key]}, method) != identities({}, method)) == (key in read)
+    asked: dict[str, object] = {"weight_view": "weak"}
+    assert identities(asked | {"augment_weak": "crop-flip"}) != identities(asked)
+    assert identities(asked | {"augment_strong": "shift"}) == identities(asked)
 
 
 def test_the_second_net_changes_its_own_line_and_what_it_teaches() -> None:
@@ -137,7 +140,8 @@ def test_views_for_labeling_change_the_rounds_once_they_are_asked_for() -> None:
 
 
 def test_what_uniform_does_not_read_does_not_split_it() -> None:
-    assert identities({"gamma": 5.0, "gamma_ramp": False}, "cl") == identities({}, "cl")
+    unread = {"gamma": 5.0, "gamma_ramp": False, "weight_view": "weak", "weight_every": 4}
+    assert identities(unread, "cl") == identities({}, "cl")
 
 
 def test_the_normalization_of_the_net_counts() -> None:
