@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import dmt
 from benchmarks import cifar_screening as screening
 from benchmarks.cifar_screening import TRIALS, Bench
 from dmt import config, presets
@@ -15,12 +16,12 @@ from dmt.data.images.datasets import DATASETS
 from dmt.data.sets import LabeledSet
 from dmt.errors import ConfigError
 from dmt.pseudo.image_store import ImageStore
-from dmt.runs.folder import Folder
+from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stop, Stopped
 from dmt.tasks import opening
 
 SETTINGS: dict[str, object] = {
-    "net": "wrn-10-1", "labels": 20, "validation": 20, "epochs": 2, "batch": 10, "batch_pseudo": 14, "batch_labeled": 2,
+    "net": "resnet8-4", "labels": 20, "validation": 20, "epochs": 2, "batch": 10, "batch_pseudo": 14, "batch_labeled": 2,
     "ema": 0.5,
 }  # fmt: skip
 
@@ -98,11 +99,13 @@ def test_the_record_compares_trials_on_held_out_images(tmp_path: Path, capsys: p
     assert not torch.equal(one.confidence, two.confidence)  # the teacher was re-estimated too
 
 
-def test_a_run_that_learned_from_the_held_out_images_is_no_teacher(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    made = bench(tmp_path, Stop())
-    manifest = {"config": config.flat(made.base) | {"validation": 10}}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Folder, "manifest", lambda self: manifest)
-        with pytest.raises(ConfigError, match="validation=10; this needs validation=20"):
-            screening.last_nets(made, tmp_path / "run")
+def test_a_run_teaches_if_it_held_the_same_images_out(tmp_path: Path) -> None:
+    settings = SETTINGS | {"fractions": "1", "epochs_round": 1}
+    dmt.fit("cifar10-4k", out=tmp_path, method="dmt", baseline=False, settings=settings, watcher=Silent())
+    made = bench(tmp_path.with_name("trials"), Stop())
+    teacher = screening.last_nets(made, tmp_path)
+    assert teacher.name.startswith("A1-")
+    assert (screening.train(made, screening.trial(made, "mean", 0, teacher)) / "outcome.json").exists()
+    others = dataclasses.replace(made, base=config.override(made.base, {"validation": 30}))
+    with pytest.raises(ConfigError, match="validation=20; this needs validation=30"):
+        screening.last_nets(others, tmp_path)
