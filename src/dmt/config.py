@@ -97,6 +97,11 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
     if new.net_b is not None and new.recipe.shape != "pair":
         raise ConfigError("net_b is the second net of a pair; set shape=pair too")
     require("output_stride", new.output_stride, new.output_stride in (8, 16), "8 or 16")
+    if new.data.sizes.pixels:
+        every = new.recipe.weight_every
+        require("weight_every", every, every == 1, "1 where pixels get labels: it remembers one label an image")
+        statistics = new.recipe.batchnorm
+        require("batchnorm", statistics, statistics == "running", "running where pixels get labels")
     views = labeling_views.every(new.recipe.labeling_views)
     for view in views:
         new.data.require_shown(view)

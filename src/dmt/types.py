@@ -16,6 +16,9 @@ IGNORE = -1
 TRAIN = "train"
 """The kind of view that Baseline, rounds and Online ST see: labeled and unlabeled images are augmented alike."""
 
+WEAK = "weak"
+"""The kind of view that is hardly changed."""
+
 STRONG = "strong"
 """The kind of view that is changed far: hard augmentation of images, other colors where pixels get labels."""
 

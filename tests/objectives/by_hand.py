@@ -21,7 +21,7 @@ from dmt.objectives.base import Cast, Loss, Objective
 from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, Online, Pasted, PiModel, PseudoLabel
 from dmt.objectives.peers import CrossPseudo, CrossPseudoPasted
 from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
-from dmt.objectives.stored import Stored, StoredDraw, StoredStrong
+from dmt.objectives.stored import Stored, StoredAskedWeak, StoredDraw, StoredStrong, StoredStrongAskedWeak
 from dmt.objectives.truth import Supervised
 from dmt.types import IGNORE, Batch, Target
 
@@ -304,8 +304,9 @@ def truth_alone(ours: list[Logits], _: list[Logits], __: list[Logits]) -> float:
     return supervised(ours[0][LABELED])
 
 
-GIVEN, CONFIDENCE = np.array([1, 1]), np.array([0.6, 0.3])
-"""Stored labels: the first agrees with the student, who is surer of another than the teacher was of the second."""
+GIVEN, CONFIDENCE, SURER = np.array([1, 1]), np.array([0.6, 0.3]), np.array([0.6, 0.9])
+"""Stored labels: the first agrees with the student, who is surer of another than the teacher was of the second,
+unless that is `SURER`."""
 
 
 def stored(weighting: str) -> Formula:
@@ -337,6 +338,17 @@ def stored_strong(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> 
             weights[sample, row, column] = site[given] ** 1.5
     total = (weights * ce(ours[0]["strong"], PIXEL_GIVEN)).sum() + ce(ours[0][LABELED], PIXEL_TRUTH).sum()
     return float(total / (3 + 3))
+
+
+def asked_weak(learned: str) -> Formula:
+    """The student learns from one view, and its opinion of the weak one weighs: agreed, then lost by the student."""
+
+    def formula(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+        weights = np.array([p(theirs[0]["weak"])[0, 1] ** 1.0, p(theirs[0]["weak"])[1, 1] ** 1.5])
+        total = (weights * ce(ours[0][learned], GIVEN)).sum()
+        return float((total + ce(ours[0][LABELED], np.array(TRUTH)).sum()) / 4)
+
+    return formula
 
 
 def stored_pixels(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
@@ -382,6 +394,14 @@ _ALL: list[Case] = [
     Case(
         StoredStrong("dynamic", gamma=2.0, gamma2=3.0), HALF, stored_strong, True,
         _target(PIXEL_GIVEN, PIXEL_CONFIDENCE), separate=False,
+    ),
+    Case(
+        StoredAskedWeak("dynamic", gamma=2.0, gamma2=3.0), HALF, asked_weak("train"),
+        pseudo=_target(GIVEN, SURER), separate=False,
+    ),
+    Case(
+        StoredStrongAskedWeak("dynamic", gamma=2.0, gamma2=3.0), HALF, asked_weak("strong"),
+        pseudo=_target(GIVEN, SURER), separate=False,
     ),
     *both(PseudoLabel(0.9, weight=1.0), torch.tensor(0.25), pseudo_label),
     Case(PiModel(), torch.tensor(7.0), pi_model),

@@ -24,7 +24,8 @@ OTHER: dict[str, object] = {
     "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
     "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "mixup_round": None,
     "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True, "stop_rounds": 1,
-    "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5,
+    "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "weight_view": "weak",
+    "weight_every": 4, "batchnorm": "reestimate",
 }  # fmt: skip
 ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong", "stop_rounds"}
 """Options that change none of DMT's stages."""
@@ -41,6 +42,7 @@ GROUPED = [key for key in configuration.flat(BASE) if "." in key]
 ROUNDS_ONLY = {
     "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
     "per_class", "labeler", "double_statistics", "pseudo_noise", "shape", "mixup_round", "strong_pseudo",
+    "weight_view", "weight_every",
 }  # fmt: skip
 
 
@@ -102,6 +104,9 @@ def test_an_option_of_one_method_changes_its_online_stage_alone(key: str) -> Non
 def test_how_views_are_made_counts_for_stages_that_see_them(method: str, read: set[str]) -> None:
     for key in ("augment_weak", "augment_strong"):
         assert (identities({key: OTHER[key]}, method) != identities({}, method)) == (key in read)
+    asked: dict[str, object] = {"weight_view": "weak"}
+    assert identities(asked | {"augment_weak": "crop-flip"}) != identities(asked)
+    assert identities(asked | {"augment_strong": "shift"}) == identities(asked)
 
 
 def test_the_second_net_changes_its_own_line_and_what_it_teaches() -> None:
@@ -135,7 +140,8 @@ def test_views_for_labeling_change_the_rounds_once_they_are_asked_for() -> None:
 
 
 def test_what_uniform_does_not_read_does_not_split_it() -> None:
-    assert identities({"gamma": 5.0, "gamma_ramp": False}, "cl") == identities({}, "cl")
+    unread = {"gamma": 5.0, "gamma_ramp": False, "weight_view": "weak", "weight_every": 4}
+    assert identities(unread, "cl") == identities({}, "cl")
 
 
 def test_the_normalization_of_the_net_counts() -> None:

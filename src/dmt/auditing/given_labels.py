@@ -7,6 +7,7 @@ the labels of this one. Two nets judge each label: those of a pair, or two that 
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,8 @@ def _train(task: Task, recipe: CrossFit, context: AuditContext, judge: Judge) ->
         recipe.starts.fill(net, spec, judge.line)
     labeled = task.labeled.take(judge.learned)
     batches = task.batches(labeled, None, stage.batch_plan(judge.seed), execution)
-    training = Training(stage.objective, stage.schedule, judge.steps, judge.seed)
+    clean = partial(task.clean_images, judge.seed)
+    training = Training(stage.objective, stage.schedule, judge.steps, judge.seed, clean=clean)
     trainer = Trainer({judge.line: net}, training, batches, execution)
     context.watcher.stage(f"audit of labels, {judge.title}", judge.steps, _done(place), stage.schedule.batch)
     pace = loop.Pace(CHECKPOINT_EVERY, context.stop, context.watcher.step)
@@ -177,7 +179,7 @@ def _truth(view: View, places: Tensor) -> Tensor:
 def _place(task: Task, recipe: CrossFit, judge: Judge) -> Path:
     """A folder named by all that decides a net, so that a net of other labels or options is never taken for it."""
     content: dict[str, Any] = {
-        "stage": asdict(judge.stage) | {"objective": repr(judge.stage.objective)},
+        "stage": options.content(judge.stage) | {"objective": repr(judge.stage.objective)},
         "labeled": task.labeled.take(judge.learned).fingerprint,
         "data": asdict(recipe.config.data),
         "net": options.content(task.net_spec(recipe.config.net_of(judge.line))),

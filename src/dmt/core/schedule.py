@@ -8,6 +8,7 @@ from dmt.options import neutral
 
 Optimizer = Literal["sgd", "nesterov", "adam", "adamw"]
 Decay = Literal["all", "kernels"]
+BatchNorm = Literal["running", "reestimate"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Schedule:
         labeled: labeled images in each step.
         unlabeled: unlabeled images in each step.
         ema: decay of the slow copies; None for no copies.
+        batchnorm: statistics that finished nets have: those that ran along in training, or of clean unlabeled images.
     """
 
     epochs: int
@@ -52,6 +54,7 @@ class Schedule:
     labeled: int
     unlabeled: int = 0
     ema: float | None = 0.999
+    batchnorm: BatchNorm = neutral("running")
 
     @property
     def batch(self) -> int:

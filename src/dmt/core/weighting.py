@@ -49,13 +49,16 @@ def opinion(logits: Tensor, target: Target) -> Opinion:
     shapes.require_target(logits, target)
     probabilities = logits.float().softmax(1)
     confidence, labels = probabilities.max(1)
-    labeled = target.labels != IGNORE
     # IGNORE cannot be an index: look up class 0 there, the result is masked by every caller
     index = target.labels.clamp_min(0).unsqueeze(1)
     probability = probabilities.gather(1, index).squeeze(1)
+    return Opinion(labels, confidence, probability, cases_of(labels, confidence, target))
+
+
+def cases_of(labels: Tensor, confidence: Tensor, target: Target) -> Tensor:
+    """The cases of Eq. 6, from the student's labels and how sure it is of them."""
     disagree = torch.where(confidence > target.confidence, POSITIVE, NEGATIVE)  # strict: a tie is the teacher's
-    cases = torch.where(labels == target.labels, AGREE, disagree).where(labeled, IGNORE)
-    return Opinion(labels, confidence, probability, cases)
+    return torch.where(labels == target.labels, AGREE, disagree).where(target.labels != IGNORE, IGNORE)
 
 
 def uniform(logits: Tensor | None, target: Target, gamma: Gamma = 0.0, gamma2: Gamma | None = None) -> Weighted:

@@ -191,6 +191,8 @@ def _require_fitting(method: Method, prepared: Prepared) -> None:
         raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
     if prepared.images is not None and method.ceiling:
         raise ConfigError(f"the {method.title} needs the labels of all images, which are unknown here; leave it out")
+    if not sizes.unlabeled and prepared.config.recipe.batchnorm == "reestimate":
+        raise ConfigError("batchnorm=reestimate needs unlabeled images, and there are none; leave it out")
     if not sizes.unlabeled and method.semi_supervised:
         alone = catalogue.baseline().name
         raise ConfigError(f"there are no unlabeled images to learn from; add some, or use --method {alone}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -58,4 +59,5 @@ class StageNets:
             torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
             parts = stage.objective.parts(channels, classes)
         memory = stage.objective.memory(task.sizes(0), classes)
-        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory)
+        clean = partial(task.clean_images, work.stream_seed)
+        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory, clean)

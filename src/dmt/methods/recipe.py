@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from dmt.core import labeling_views, ramps
-from dmt.core.schedule import Decay, Optimizer
+from dmt.core.schedule import BatchNorm, Decay, Optimizer
 from dmt.errors import ConfigError, unknown
 from dmt.methods.groups import Groups
 from dmt.methods.plan import Labeler
@@ -83,7 +83,19 @@ class Recipe:
     strong_pseudo: bool = option(
         False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
     )
+    weight_view: Literal["same", "weak"] = option(
+        "same", "rounds: in which view the student is asked how much a label counts: same, or weak", neutral=True
+    )
+    weight_every: int = option(
+        1, "rounds of images: ask the student about one in so many and remember the others (ours); 1: all", neutral=True
+    )
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
+    batchnorm: BatchNorm = option(
+        "running",
+        "rounds and Baseline, images: statistics of finished nets, running as in training, or reestimate them on clean "
+        "unlabeled images (ours)",
+        neutral=True,
+    )
     pseudo_noise: float = option(0.0, "stress test: share of kept pseudo labels replaced by a wrong class")
     groups: Groups = Groups()
 
@@ -91,7 +103,8 @@ class Recipe:
         """Refuse values that no training could mean."""
         if self.rate_ramp not in ramps.RATES:
             raise unknown("rate_ramp", self.rate_ramp, ramps.RATES)
-        for key in ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round"):
+        counts = ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round", "weight_every")
+        for key in counts:
             for value in self._values(key):
                 require(key, value, value >= 1, "at least 1")
         for key in ("rate", "rate_round"):

@@ -10,8 +10,16 @@ from dmt.methods.groups import OnlineOptions
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe, Round
 from dmt.objectives.itself import Online
-from dmt.objectives.stored import Stored, StoredStrong
+from dmt.objectives.stored import Stored, StoredAskedWeak, StoredStrong, StoredStrongAskedWeak
 from dmt.objectives.truth import Supervised
+
+_STORED: dict[tuple[bool, bool], type[Stored]] = {
+    (False, False): Stored,
+    (True, False): StoredStrong,
+    (False, True): StoredAskedWeak,
+    (True, True): StoredStrongAskedWeak,
+}
+"""By whether pseudo-labeled images come in strong views, and whether the student is asked in weak ones."""
 
 
 def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -> Plan:
@@ -74,14 +82,16 @@ def _supervised(
 def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
     # γ belongs to the weighting: under uniform it would only split the identity of equal stages
     dynamic = weighting != "uniform"
-    kind = StoredStrong if recipe.strong_pseudo else Stored
-    objective = kind(
+    asked_weak = dynamic and recipe.weight_view == "weak"
+    objective = _STORED[recipe.strong_pseudo, asked_weak](
         weighting,
         gamma=given.gamma if dynamic else 1.0,
         gamma2=given.gamma2 if dynamic else None,
         ramp=recipe.gamma_ramp if dynamic else False,
         mixup=given.mixup,
         double_statistics=recipe.double_statistics if dynamic else False,
+        # without a look of its own there is nothing to save
+        weight_every=recipe.weight_every if dynamic and (asked_weak or given.mixup is not None) else 1,
     )
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, given.epochs, given.rate, **sizes)
@@ -93,7 +103,7 @@ def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled:
     descent = Descent(
         rate, recipe.optimizer, recipe.momentum, recipe.weight_decay, decay=recipe.decay, encoder=recipe.encoder
     )
-    return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema)
+    return Schedule(epochs, descent, recipe.rate_ramp, labeled, unlabeled, recipe.ema, recipe.batchnorm)
 
 
 def _afresh(recipe: Recipe, schedule: Schedule) -> Schedule:

@@ -14,9 +14,9 @@ from torch import Tensor
 from dmt.core import losses, pasting, ramps, trees
 from dmt.core.pasting import Boxes, Paste
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
-from dmt.types import IGNORE, STRONG, TRAIN, Batch, BatchShape
+from dmt.types import IGNORE, STRONG, TRAIN, WEAK, Batch, BatchShape
 
-WEAK, WEAK2 = "weak", "weak2"
+WEAK2 = "weak2"
 
 
 @dataclass(frozen=True)

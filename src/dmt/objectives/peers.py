@@ -12,8 +12,8 @@ from torch import Tensor
 from dmt.core import losses, pasting
 from dmt.core.pasting import Boxes
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
-from dmt.objectives.itself import WEAK, Pasted, supervised, sure
-from dmt.types import Batch, BatchShape
+from dmt.objectives.itself import Pasted, supervised, sure
+from dmt.types import WEAK, Batch, BatchShape
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from torch import Tensor
 from dmt.core import losses, pasting, ramps, trees
 from dmt.core.pasting import Boxes
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
-from dmt.objectives.itself import WEAK, WEAK2, Pasted, consistency, supervised, sure
-from dmt.types import Batch, BatchShape
+from dmt.objectives.itself import WEAK2, Pasted, consistency, supervised, sure
+from dmt.types import WEAK, Batch, BatchShape
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,13 +118,15 @@ class Folds:
         steps = steps if longest is None else min(steps, longest)
         batches = self.task.batches(labeled, pseudo, stage.batch_plan(seed), self.execution)
         memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
-        training = Training(stage.objective, stage.schedule, steps, seed, memory=memory)
+        clean = partial(self.task.clean_images, seed)
+        training = Training(stage.objective, stage.schedule, steps, seed, memory=memory, clean=clean)
         trainer = Trainer(nets, training, batches, self.execution)
         try:
             with torch.random.fork_rng(devices=[self.execution.device] if self.execution.on_cuda else []):
                 while trainer.step < steps:
                     trainer.advance(trainer.draw())
                     self.tell()
+            trainer.finish()
             trainer.require_finite({})
         finally:
             trainer.close()

@@ -210,7 +210,9 @@ class _Trial:
         batches = self.task.batches(self.task.labeled, pseudo, stage.batch_plan(seed=0), self.execution)
         nets: dict[str, nn.Module] = {line: self.net(line) for line in stage.lines}
         slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
-        trainer = Trainer(nets, Training(stage.objective, slowly, steps=10**6, seed=0), batches, self.execution)
+        memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
+        training = Training(stage.objective, slowly, steps=10**6, seed=0, memory=memory)
+        trainer = Trainer(nets, training, batches, self.execution)
         found = timing.step_seconds(trainer, patience * (1 - 1 / WARM_UP))
         trainer.close()
         return found

@@ -13,13 +13,13 @@ from dmt.core import streams
 from dmt.data.audits import Audit
 from dmt.methods.plan import Plan, Stage
 from dmt.tasks.base import Task
-from dmt.types import STRONG, TRAIN
+from dmt.types import STRONG, TRAIN, WEAK
 
 FORMAT = 3
 """Part of every identity: raise it when the same options would train differently."""
 
 
-VIEWS = {"augment": TRAIN, "augment_weak": "weak", "augment_strong": STRONG}
+VIEWS = {"augment": TRAIN, "augment_weak": WEAK, "augment_strong": STRONG}
 """Options of the data that make one kind of view."""
 
 
@@ -78,12 +78,13 @@ def identify(
     works = []
     for stage in plan.stages:
         everything = stage.truth == "everything"
+        unlabeled = bool(stage.objective.views) or stage.schedule.batchnorm == "reestimate"
         content = {
             "format": FORMAT,
             "stage": options.content(stage) | {"objective": _options(stage)},
             "parents": [identities[name] for name in stage.parents],
             "labeled": (audit.everything if everything else task.labeled).fingerprint,
-            "unlabeled": task.unlabeled.fingerprint if stage.objective.views else None,
+            "unlabeled": task.unlabeled.fingerprint if unlabeled else None,
             "data": _data(config, stage),
             "classes": task.classes,
             "nets": {line: options.content(task.net_spec(config.net_of(line))) for line in stage.lines},

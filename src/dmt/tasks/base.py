@@ -7,12 +7,16 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.core.labeling_views import LabelingView
 from dmt.core.metrics import Confusion
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.models.build import NetSpec
 from dmt.types import Batch, BatchPlan, BatchShape, Sizes, Target
+
+CLEAN = 10_000
+"""Images that statistics of a net are taken from; more would not change them."""
 
 
 class Batches(Protocol):
@@ -84,6 +88,15 @@ class Task(ABC):
     @abstractmethod
     def target(self, pseudo: PseudoLabels[Any], positions: Tensor, view: View) -> Target:
         """Stored labels of a view's images, which are at these positions: (n, *S) on the view's device."""
+
+    def clean_images(self, seed: int, device: torch.device) -> Iterator[Tensor]:
+        """Unlabeled images as they are, at most `CLEAN`, in batches of one size that are drawn at random."""
+        order = streams.stream(seed, "clean images").permutation(len(self.unlabeled))[:CLEAN]
+        size = None
+        for view in self.views(self.unlabeled.take(torch.from_numpy(order)), device):
+            size = size or len(view.images)
+            if len(view.images) == size:
+                yield view.images
 
     def meter(self, device: torch.device) -> Confusion:
         """A fresh score keeper."""

@@ -97,6 +97,7 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
         if trainer.step < trainer.steps and time.perf_counter() - saved > pace.checkpoint_every:
             save()
             saved = time.perf_counter()
+    trainer.finish()
     save()
     return True
 

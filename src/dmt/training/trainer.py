@@ -1,7 +1,7 @@
 """One trainer for every method: nets, slow copies, parts, memory, optimizers and progress of one stage."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -74,6 +74,7 @@ class Training:
         seed: of everything random in the stage.
         parts: modules to train beside the nets, by name.
         memory: what the first step finds in the cast's memory.
+        clean: images that BatchNorm's statistics are taken from in the end, if the schedule wants that.
     """
 
     objective: Objective
@@ -82,6 +83,7 @@ class Training:
     seed: int
     parts: Mapping[str, Part] = field(default_factory=dict)
     memory: Mapping[str, Tensor] = field(default_factory=dict)
+    clean: Callable[[torch.device], Iterable[Tensor]] | None = None
 
 
 class Trainer:
@@ -113,7 +115,7 @@ class Trainer:
         self.objective, self.schedule, self.execution = objective, schedule, execution
         self.step, self.steps, self._seed = 0, training.steps, training.seed
         self.logged: tuple[str, ...] = ()
-        self._batches = batches
+        self._batches, self._clean = batches, training.clean
         self._cast = Cast(
             nets=tuple(Student(net, execution) for net in self.nets.values()),
             slow=tuple(SlowTeacher(each, execution) for each in self.slow.values()) if objective.slow else (),
@@ -149,6 +151,15 @@ class Trainer:
         numbers = self._run(inputs)
         self.step += 1
         return numbers
+
+    def finish(self) -> None:
+        """The last step is done: give the nets and their slow copies the statistics that they are used with."""
+        if self.schedule.batchnorm == "running":
+            return
+        assert self._clean is not None, "statistics are taken from clean images"
+        self.close()
+        for net in (*self.nets.values(), *(slow.net for slow in self.slow.values())):
+            batchnorm.reestimate(net, self._clean(self.device))
 
     def close(self) -> None:
         """Training is over: let go of the recorded step, which keeps nets and images alive, and of compiled code."""

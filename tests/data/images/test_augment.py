@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from dmt.data.images import augment, randaugment
-from dmt.data.images.augment import Crop, Faded, Hole, Stronger
+from dmt.data.images.augment import Crop, Faded, Hole, Strong, Stronger
 from dmt.data.images.geometry import CropFlip
 from dmt.data.images.randaugment import FIXMATCH_POOL, IDENTITY, OPS
 
@@ -75,6 +75,17 @@ def test_stronger_leaves_images_alone_by_chance() -> None:
     assert float(same.float().mean()) < 0.45  # the others are other images
     once = randaugment.apply(images, draws[1][0], policy.policy)
     assert torch.equal(randaugment.apply(once, draws[1][1], policy.policy), changed)
+
+
+def test_two_operations_are_done_one_after_the_other() -> None:
+    policy = augment.POLICIES["sane-2"]
+    assert isinstance(policy, Strong)
+    images = noise(40, 3, 16, 16)
+    crop, (first, second) = policy.draw(40, generator(), CPU)
+    assert not torch.equal(first.op, second.op)
+    once = randaugment.apply(policy.crop.apply(images, crop), first, policy.policy)
+    assert torch.equal(policy.apply(images, (crop, (first, second))), randaugment.apply(once, second, policy.policy))
+    assert policy.policy == randaugment.POLICIES["sane"]
 
 
 def test_fixmatch_cuts_a_gray_hole_of_half_the_side() -> None:

@@ -23,10 +23,10 @@ class PhotoOptions:
     size: int = option(64, "photos are cropped to a square and resized to this many pixels per side")
     augment: str = option("sane", "augmentation: " + ", ".join(augment.POLICIES))
     augment_weak: str | None = option(
-        None, "augmentation of weak views (online methods); none: by augment", neutral=True
+        None, "augmentation of weak views (online methods, weight_view); none: by augment", neutral=True
     )
     augment_strong: str | None = option(
-        None, "augmentation of strong views (online methods); none: by augment", neutral=True
+        None, "augmentation of strong views (online methods, strong_pseudo); none: by augment", neutral=True
     )
 
     stored_views: int = option(

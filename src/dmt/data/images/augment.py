@@ -15,7 +15,7 @@ from dmt.core.labeling_views import LabelingView
 from dmt.data.images import geometry, randaugment
 from dmt.data.images.geometry import CropFlip
 from dmt.errors import ConfigError
-from dmt.types import STRONG
+from dmt.types import STRONG, TRAIN, WEAK
 
 
 class Augment(Protocol):
@@ -66,20 +66,32 @@ class Crop:
 
 @dataclass(frozen=True)
 class Strong:
-    """The augmentation of the paper (docs/decisions, 10): crop, flip, then one random operation of random magnitude."""
+    """The augmentation of the paper (docs/decisions, 10): crop, flip, then a random operation of random magnitude.
+
+    Attributes:
+        operations: how many follow each other; the paper has one.
+    """
 
     crop: Crop
     policy: randaugment.Policy
+    operations: int = 1
 
     @property
     def mirrors(self) -> bool:
         return self.crop.mirrors
 
-    def draw(self, count: int, generator: torch.Generator, device: torch.device) -> tuple[CropFlip, randaugment.Draws]:
-        return self.crop.draw(count, generator, device), randaugment.draw(count, generator, device)
+    def draw(
+        self, count: int, generator: torch.Generator, device: torch.device
+    ) -> tuple[CropFlip, tuple[randaugment.Draws, ...]]:
+        crop = self.crop.draw(count, generator, device)
+        return crop, tuple(randaugment.draw(count, generator, device) for _ in range(self.operations))
 
-    def apply(self, images: Tensor, draws: tuple[CropFlip, randaugment.Draws]) -> Tensor:
-        return randaugment.apply(self.crop.apply(images, draws[0]), draws[1], self.policy)
+    def apply(self, images: Tensor, draws: tuple[CropFlip, tuple[randaugment.Draws, ...]]) -> Tensor:
+        crop, every = draws
+        images = self.crop.apply(images, crop)
+        for each in every:
+            images = randaugment.apply(images, each, self.policy)
+        return images
 
 
 class Look(NamedTuple):
@@ -200,6 +212,7 @@ POLICIES: dict[str, Augment] = {
     "photo": Photo(area=(0.5, 1.0), aspect=4 / 3, light=0.2),
     "paper": Strong(_CIFAR, randaugment.POLICIES["paper"]),
     "sane": Strong(_CIFAR, randaugment.POLICIES["sane"]),
+    "sane-2": Strong(_CIFAR, randaugment.POLICIES["sane"], operations=2),
     "faded": Faded(Crop(padding=1, fill=0, flip=False), brightness=0.5, hole=0.4),
     "fixmatch": Stronger(_CIFAR, randaugment.POLICIES["fixmatch"], randaugment.FIXMATCH_POOL, 2, 0.5, hole=0.5),
 }
@@ -209,7 +222,7 @@ def views(train: str, weak: str | None = None, strong: str | None = None) -> dic
     """The policy of every kind of view. What is not named follows from the policy that Baseline and rounds see."""
     plain = train in ("none", "shift")
     usual = "shift" if plain else "photo" if train == "photo" else "crop-flip"
-    names = {"train": train, "weak": weak or usual}
+    names = {TRAIN: train, WEAK: weak or usual}
     names[STRONG] = strong or ("faded" if plain else "fixmatch")
     return {kind: POLICIES[name] for kind, name in names.items()}
 

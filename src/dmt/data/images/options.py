@@ -20,10 +20,10 @@ class DataOptions:
     validation: int = option(200, "images of the training part held out for validation")
     augment: str = option("shift", "augmentation: " + ", ".join(augment.POLICIES))
     augment_weak: str | None = option(
-        None, "augmentation of weak views (online methods); none: by augment", neutral=True
+        None, "augmentation of weak views (online methods, weight_view); none: by augment", neutral=True
     )
     augment_strong: str | None = option(
-        None, "augmentation of strong views (online methods); none: by augment", neutral=True
+        None, "augmentation of strong views (online methods, strong_pseudo); none: by augment", neutral=True
     )
 
     def __post_init__(self) -> None:

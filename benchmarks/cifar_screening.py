@@ -1,0 +1,378 @@
+"""Which options help a round of DMT on CIFAR-10? One round, repeated once for each, judged on held-out images.
+
+    python -m benchmarks.cifar_screening --data DIR --runs RUNS --minutes 9 --out benchmarks/results
+    python -m benchmarks.cifar_screening --tiny --runs RUNS           a rehearsal on a CPU, with digits for images
+
+5,000 images are held out of *training* for judging; test images are not looked at. First nets are prepared: a Baseline
+and short rounds. The last of them labels for the round that is repeated, each time with other options. A trial that
+changes who labels, or how, changes the labels too. All trials of a repetition have the same random numbers. Repeating
+the command resumes; after every trial the record goes to OUT/NAME.json and OUT/NAME.md.
+"""
+
+import argparse
+import hashlib
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmt import config as configuration
+from dmt import files, options, presets, run_files
+from dmt.config import Config
+from dmt.core import batchnorm, evidence, streams
+from dmt.core.evidence import Evidence
+from dmt.core.execution import Execution
+from dmt.data.audits import Audit
+from dmt.data.images import embedded
+from dmt.data.images.datasets import DATASETS
+from dmt.data.sets import LabeledSet, PseudoLabels
+from dmt.errors import ConfigError
+from dmt.fitting import assessment
+from dmt.methods import catalogue
+from dmt.methods.plan import Stage
+from dmt.models import build
+from dmt.pseudo import labeler
+from dmt.pseudo.image_store import ImageStore
+from dmt.pseudo.labeler import Teacher, Wish
+from dmt.results import reading
+from dmt.runs import environment
+from dmt.runs.folder import Folder
+from dmt.runs.stopping import Stop, Stopped
+from dmt.tasks import opening
+from dmt.tasks.base import Task
+from dmt.tasks.opening import Opened
+from dmt.training import evidence_files, loop
+from dmt.training.checkpoint import Checkpoint, finished_net
+from dmt.training.journal import Journal
+from dmt.training.trainer import Trainer, Training
+
+PLAIN = "round"
+TRIALS: dict[str, dict[str, Any]] = {
+    PLAIN: {},
+    "sane": {"augment": "sane"},
+    "batchnorm": {"batchnorm": "reestimate"},
+    "flips": {"labeling_views": ("flip",)},
+    "mean": {"labeler": "mean"},
+    "flips-mean": {"labeling_views": ("flip",), "labeler": "mean"},
+    "sane-2": {"augment": "sane-2"},
+    "strong": {"strong_pseudo": True},
+    "strong-asked-weak": {"strong_pseudo": True, "weight_view": "weak"},
+    "weight-every-4": {"weight_every": 4},
+    "no-mixup": {"mixup_round": None},
+    "rate": {"rate_round": 0.2},
+    "no-mixup-rate": {"mixup_round": None, "rate_round": 0.2},
+    "per-class": {"per_class": True},  # differs where the round keeps a part of the labels, --fraction
+}
+PREPARED = ((0.5, 12_500), (1.0, 20_000))
+"""Fractions and steps of the rounds that prepare the teacher, trained as `cifar10-4k-fast` trains."""
+
+QUICK: dict[str, Any] = {"rate_round": 0.2, "mixup_round": None}
+HELD_OUT = 5000
+TINY: dict[str, Any] = {
+    "net": "wrn-10-1", "labels": 100, "validation": 200, "epochs": 25, "batch": 32, "batch_pseudo": 28,
+    "batch_labeled": 4, "ema": 0.9, "rate": 0.05,
+}  # fmt: skip
+COPIES = ("raw", "ema")
+AUDITED = ("error_kept", "error_kept_weighted", "weight_right", "weight_wrong")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all trainings have in common.
+
+    Attributes:
+        base: the configuration that trials change.
+        seed: of the split, and of all random numbers.
+        prepared: fractions and steps of the rounds before the one that is repeated.
+        fraction, steps: of the one that is repeated.
+    """
+
+    opened: Opened
+    base: Config
+    execution: Execution
+    runs: Path
+    stop: Stop
+    seed: int
+    prepared: tuple[tuple[float, int], ...]
+    fraction: float
+    steps: int
+    began: float = field(default_factory=time.monotonic)
+
+    def split(self, config: Config) -> tuple[Task, Audit[Any]]:
+        return replace(self.opened, options=config.data).split(self.seed)
+
+    def note(self, text: str) -> None:
+        print(f"{time.monotonic() - self.began:6.1f} {text}", flush=True)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training: a stage under a configuration, so many steps long, with labels by the nets of a folder."""
+
+    name: str
+    config: Config
+    stage: Stage
+    steps: int
+    seed: int
+    teacher: Path | None = None
+
+    def place(self, runs: Path) -> Path:
+        """A folder named by all that decides the nets."""
+        content = {
+            "stage": options.content(self.stage) | {"objective": repr(self.stage.objective)},
+            "data": options.content(self.config.data),
+            "net": self.config.net,
+            "steps": self.steps,
+            "seed": self.seed,
+            "teacher": None if self.teacher is None else self.teacher.name,
+        }
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return runs / f"{self.name}-{digest[:12]}"
+
+
+def train(bench: Bench, job: Job) -> Path:
+    """Train what is not finished yet, judge it on the held-out images, and return its folder."""
+    place, device = job.place(bench.runs), bench.execution.device
+    if (place / "outcome.json").exists():
+        return place
+    if bench.stop():
+        raise bench.stop.error()
+    task, audit = bench.split(job.config)
+    stage, spec = job.stage, task.net_spec(job.config.net)
+    pseudo = None if job.teacher is None else labels(job, task, place, bench.execution)
+    batches = task.batches(task.labeled, pseudo, stage.batch_plan(job.seed), bench.execution)
+    nets: dict[str, nn.Module] = {"A": build.build(spec, streams.seed_of(job.seed, "net"))}
+    memory, clean = stage.objective.memory(task.sizes(0), len(task.classes)), partial(task.clean_images, job.seed)
+    training = Training(stage.objective, stage.schedule, job.steps, job.seed, memory=memory, clean=clean)
+    trainer = Trainer(nets, training, batches, bench.execution)
+    checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
+    bench.note(f"{job.name}: from step {(checkpoint.state() or {'step': 0})['step']} of {job.steps}")
+    try:
+        if not loop.fit(trainer, checkpoint, journal, loop.Pace(120.0, bench.stop, lambda step: None)):
+            raise bench.stop.error()
+        trainer.close()
+        found = assessment.scores(trainer, task, ("validation",), place)["validation"]["A"]
+        audited = {} if pseudo is None else assessment.pseudo_labels(trainer, task, audit, pseudo, {})
+    finally:
+        trainer.close()
+    rates = [line["images_per_s"] for line in journal.read() if line["kind"] == "interval"]
+    outcome = {
+        "accuracy": {copy: found[copy]["accuracy"] for copy in found},
+        "fine_grained": {copy: found[copy]["fine_grained"] for copy in found},
+        "held_out": len(task.validation),
+        "steps": job.steps,
+        "seconds": (checkpoint.state() or {})["seconds"],
+        "images_per_s": statistics.median(rates),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+    }
+    outcome |= {key: audited[key] for key in AUDITED if key in audited}
+    files.write_json(place / "outcome.json", outcome)
+    bench.note(f"{job.name}: " + ", ".join(f"{copy} {score:.2f}" for copy, score in outcome["accuracy"].items()))
+    return place
+
+
+def labels(job: Job, task: Task, place: Path, execution: Execution) -> PseudoLabels[Tensor]:
+    """Those that the stage wants of its teacher, made once."""
+    wanted = job.stage.labels
+    assert wanted is not None
+    assert job.teacher is not None
+    if not (place / run_files.PSEUDO).exists():
+        nets = []
+        for copy in wanted.copies:
+            net = finished_net(job.teacher, task.net_spec(job.config.net), "A", copy)
+            net = net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload]
+            if job.stage.schedule.batchnorm == "reestimate":  # as if the teacher had been trained so
+                batchnorm.reestimate(net, task.clean_images(job.seed, execution.device))
+            nets.append(net)
+        teacher = Teacher(tuple(nets), task, execution.device, wanted.seen)
+        wish = Wish(wanted.fraction, wanted.per_class, provenance={"teacher": job.teacher.name})
+        labeler.label(teacher, wish).save(place)
+    return ImageStore.load(place).open(task.unlabeled)
+
+
+def prepare(bench: Bench) -> Path:
+    """The folder of the nets that label for all trials."""
+    config = configuration.override(bench.base, QUICK | {"fractions": (*(share for share, _ in bench.prepared), 1.0)})
+    first, *rounds = catalogue.plan("dmt", config.recipe).stages
+    task, _ = bench.split(config)
+    seed = partial(streams.seed_of, bench.seed, "prepared")
+    teacher = train(bench, Job(f"prepared-{first.name}", config, first, first.steps(task.sizes(0)), seed(first.name)))
+    for stage, (_, steps) in zip(rounds, bench.prepared, strict=False):
+        teacher = train(bench, Job(f"prepared-{stage.name}", config, stage, steps, seed(stage.name), teacher))
+    return teacher
+
+
+def last_nets(bench: Bench, run: Path) -> Path:
+    """The last finished stage of a run of DMT that held the same images out."""
+    held, wanted = Folder(run).manifest()["config"], configuration.flat(bench.base)
+    for key in ("dataset", "labels", "validation", "net"):
+        if held[key] != wanted[key]:
+            raise ConfigError(f"{run} was trained with {key}={held[key]}; this needs {key}={wanted[key]}")
+    jobs = [job for job in reading.read(Folder(run)) if job.method == "dmt" and job.seed == bench.seed]
+    finished = [stage for job in jobs for stage in job.stages if stage.outcome is not None]
+    if not finished:
+        raise ConfigError(f"{run} has no finished stage of DMT with seed {bench.seed}")
+    return finished[-1].path
+
+
+def trial(bench: Bench, name: str, repetition: int, teacher: Path) -> Job:
+    """The repeated round with the options of a trial."""
+    config = configuration.override(bench.base, TRIALS[name] | {"fractions": (bench.fraction,)})
+    stage = catalogue.plan("dmt", config.recipe).stages[-1]
+    return Job(name, config, stage, bench.steps, streams.seed_of(bench.seed, "trial", repetition), teacher)
+
+
+def compared(rows: dict[str, list[Path]]) -> dict[str, dict[str, Any]]:
+    """What came of each trial, and how far it is from the plain round on the same images and repetitions."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, places in rows.items():
+        outcomes = [files.read_json(place / "outcome.json") for place in places]
+        row: dict[str, Any] = {"settings": TRIALS[name], "n": len(places), "repetitions": outcomes}
+        for copy in COPIES:
+            row[copy] = round(statistics.fmean(outcome["accuracy"][copy] for outcome in outcomes), 3)
+            pairs = list(zip(_said(places, copy), _said(rows.get(PLAIN, []), copy), strict=False))
+            if name != PLAIN and pairs:
+                gain = evidence.difference([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+                row[f"{copy}_gain"] = [round(each, 3) for each in (gain.value, gain.low, gain.high)]
+        found[name] = row
+    return found
+
+
+def _said(places: Sequence[Path], copy: str) -> list[Evidence]:
+    every = (evidence_files.read(place, "validation", "A", copy) for place in places)
+    return [each for each in every if each is not None]
+
+
+def record(bench: Bench, rows: dict[str, list[Path]], teacher: Path, before: Sequence[Any]) -> dict[str, Any]:
+    """All that is known, with what it takes to check it."""
+    outcome, described = teacher / "outcome.json", environment.describe(bench.execution.device)
+    return {
+        "base": configuration.flat(bench.base) | {"fractions": (bench.fraction,)},
+        "seed": bench.seed,
+        "steps": bench.steps,
+        "prepared": bench.prepared,
+        "teacher": files.read_json(outcome) if outcome.exists() else teacher.name,
+        "sessions": [*before, described],
+        "trials": compared(rows),
+    }
+
+
+def page(found: dict[str, Any]) -> str:
+    """The record to read."""
+    last, base = found["sessions"][-1], found["base"]
+    commits = sorted({(each["git"] or {}).get("commit", "not a checkout")[:12] for each in found["sessions"]})
+    words = " ".join(last["command"])
+    teacher = found["teacher"]
+    taught = f"a given run's {teacher}" if isinstance(teacher, str) else f"nets of {teacher['accuracy']['raw']:.2f} %"
+    lines = [
+        f"# CIFAR-10, {base['labels']:,} labels: one round, option by option",
+        "",
+        f"`{words}`; commit {', '.join(commits)}; {last['hardware']['device']}, Python {last['python']}, "
+        f"torch {last['torch']}, dmt {last['dmt']}; {base['net']}.",
+        "",
+        f"A round of {found['steps']:,} steps on the surest {base['fractions'][0]:.0%} of the labels by {taught}, "
+        f"split of seed {found['seed']}. Accuracy on {base['validation']:,} images held out of training, %, means over "
+        "n repetitions; gains over the plain round on the same images, with the range of nine of ten draws of the "
+        "images; label error, weighted or not, and images/s of the first repetition. Test images were not looked at.",
+        "",
+        "| trial | options | n | raw | gain | EMA | gain | label error | weighted | images/s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, row in found["trials"].items():
+        settings = ", ".join(f"`{key}={configuration.shown(value)}`" for key, value in row["settings"].items())
+        cells = [name, settings, row["n"]]
+        for copy in COPIES:
+            gain = row.get(f"{copy}_gain")
+            cells += [f"{row[copy]:.2f}", "{:+.2f} ({:+.2f} to {:+.2f})".format(*gain) if gain else ""]
+        first = row["repetitions"][0]
+        cells += [f"{first[key]:.2f}" if key in first else "" for key in AUDITED[:2]]
+        lines.append("| " + " | ".join(map(str, [*cells, f"{first['images_per_s']:,.0f}"])) + " |")
+    return "\n".join([*lines, ""])
+
+
+def digits_for_images() -> None:
+    """Let "cifar10" be handwritten digits, enlarged and in color: something to learn on a CPU."""
+    known, digits = DATASETS["cifar10"], DATASETS["digits"]
+
+    def enlarged(part: LabeledSet[Tensor]) -> LabeledSet[Tensor]:
+        large = F.interpolate(part.images.float(), size=known.shape[1:]).to(torch.uint8)
+        return LabeledSet(part.ids, large.expand(-1, 3, -1, -1).contiguous(), part.labels)
+
+    def read(folder: Path, notify: object) -> tuple[LabeledSet[Tensor], LabeledSet[Tensor]]:
+        train, test = embedded.digits()
+        return enlarged(train), enlarged(test)
+
+    DATASETS["cifar10"] = replace(known, train=digits.train, test=digits.test, read=read)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path())
+    parser.add_argument("--runs", type=Path, required=True, help="kept between calls")
+    parser.add_argument("--out", type=Path, help="for the record; RUNS by default")
+    parser.add_argument("--name", default="cifar_screening", help="of the record")
+    parser.add_argument("--preset", default="cifar10-4k", help="cifar10-4k or cifar10-1k")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all trials")
+    parser.add_argument("--trials", default=",".join(name for name in TRIALS if name != "per-class"))
+    parser.add_argument("--repeats", type=int, default=1, help="repetitions of each trial, with other random numbers")
+    parser.add_argument("--steps", type=int, default=25_000, help="of the repeated round")
+    parser.add_argument("--fraction", type=float, default=1.0, help="share of the labels that it keeps")
+    parser.add_argument("--prepare", type=int, default=len(PREPARED), help="rounds before it: 0, 1 or 2")
+    parser.add_argument("--teacher", type=Path, help="a run of DMT with validation=5000, in place of preparing")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=9.0, help="after which to stop at a checkpoint")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--tiny", action="store_true", help="digits and a small net")
+    asked = parser.parse_args(arguments)
+    stop = Stop(60 * asked.minutes)
+    wanted = asked.trials.split(",")
+    for name in wanted:
+        if name not in TRIALS:
+            parser.error(f"no trial {name}; there are {', '.join(TRIALS)}")
+    if asked.tiny:
+        digits_for_images()
+    settings = {"validation": HELD_OUT} | (TINY if asked.tiny else {})
+    settings |= configuration.from_pairs(asked.set)
+    base = configuration.override(presets.get(asked.preset).config, settings)
+    execution = environment.pick_execution(asked.device)
+    longest = asked.steps if asked.tiny else max(steps for _, steps in PREPARED)
+    prepared = tuple((share, min(steps, longest)) for share, steps in PREPARED)[: asked.prepare]
+    opened = opening.read(base.data, asked.data, print, lambda done, of: None)
+    bench = Bench(
+        opened, base, execution, asked.runs, stop, asked.seed, prepared, asked.fraction,
+        asked.steps,
+    )  # fmt: skip
+    with stop.on_signals(), execution.active():
+        screen(bench, wanted, asked)
+
+
+def screen(bench: Bench, wanted: Sequence[str], asked: argparse.Namespace) -> None:
+    """All trials, repetition by repetition, as far as time allows."""
+    place = asked.out or asked.runs
+    path = place / f"{asked.name}.json"
+    before = files.read_json(path)["sessions"] if path.exists() else []
+    rows: dict[str, list[Path]] = {}
+    try:
+        teacher = prepare(bench) if asked.teacher is None else last_nets(bench, asked.teacher)
+        for repetition in range(asked.repeats):
+            for name in wanted:
+                rows.setdefault(name, []).append(train(bench, trial(bench, name, repetition, teacher)))
+                found = record(bench, rows, teacher, before)
+                files.write_json(path, found)
+                files.write(path.with_suffix(".md"), page(found).encode())
+    except Stopped as error:
+        bench.note(str(error))
+    else:
+        print(path.with_suffix(".md").read_text())
+
+
+if __name__ == "__main__":
+    main()
