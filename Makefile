@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export OMP_WAIT_POLICY := passive
-PARALLEL ?= -n auto --maxprocesses 4 --dist worksteal
+# one more than there are cores: tests that start processes wait for them
+PARALLEL ?= -n $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count()) + 1)') --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format clean

@@ -191,10 +191,10 @@ def arguments(out: Path, tiny: dict[str, object]) -> list[str]:
 @pytest.mark.slow
 def test_resumed_after_sigkill_equals_unbroken(tiny: dict[str, object], tmp_path: Path) -> None:
     """A real process, really killed, several times; then the folder is moved to "another machine"."""
-    tiny |= {"epochs": 100, "epochs_round": "8,4"}  # a second or more, to be caught in each stage
+    tiny |= {"epochs": 60, "epochs_round": "2,4"}  # a second or more, to be caught in each stage
     fit(tmp_path / "whole", tiny, checkpoint_every=OFTEN)
     alike = os.environ | {"OMP_NUM_THREADS": "1"}  # as many threads as here
-    for stage in ("A0-*", "A1-*", "A2-*"):
+    for stage in ("A0-*", "A2-*"):
         process = subprocess.Popen(
             arguments(tmp_path / "parts", tiny), env=alike, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
