@@ -119,6 +119,31 @@ def test_classes_that_are_predicted_but_never_kept(start: Path, tmp_path: Path) 
     assert not list(guard_rules.of_labels(early, last))
 
 
+def test_classes_in_other_proportions(start: Path, tmp_path: Path) -> None:
+    report, _ = fit(tmp_path, start, "dst")
+    job = report.jobs[0]
+    stage = next(each for each in job.stages if each.round == 1)
+    assert stage.labels is not None
+
+    def said(predicted: list[int]) -> list[Finding]:
+        coverage = {**stage.labels["coverage"], "predicted": predicted, "kept": predicted}  # type: ignore[index]
+        changed = dataclasses.replace(stage, labels={**stage.labels, "coverage": coverage}, outcome=None)  # type: ignore[dict-item]
+        return guard.of_stage(job, changed)
+
+    due = [round(1000 * count / sum(stage.labels["labeled"])) for count in stage.labels["labeled"]]
+    assert said(due) == []
+    skewed = list(due)
+    skewed[3] += 150
+    skewed[5] -= due[5] // 2
+    (finding,) = said(skewed)
+    assert finding.kind == "skewed"
+    assert "other shares of the classes than the labels do" in finding.text
+    assert finding.about == "classes 3 and 5"
+    assert "more labels of class 5" in finding.remedy
+    few = [count // 20 for count in skewed]
+    assert said(few) == []  # chance could do that
+
+
 def test_a_collapse_to_one_class(start: Path, tmp_path: Path) -> None:
     report, said = fit(tmp_path / "run", biased(start, tmp_path / "start.safetensors", 4, 100.0), "dst")
     findings = guard.findings(report.jobs[0])

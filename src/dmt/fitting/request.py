@@ -61,6 +61,7 @@ class Prepared:
         notes: lines about what was chosen.
         warnings: errors in a user's folder.
         search: what folds of a user's labels chose, and how.
+        pool: how far the unlabeled photos of a user are like the labeled ones.
     """
 
     preset: Preset
@@ -70,6 +71,7 @@ class Prepared:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     search: Mapping[str, Any] = field(default_factory=dict)
+    pool: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def lines(self) -> tuple[str, ...]:

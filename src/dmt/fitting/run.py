@@ -138,6 +138,8 @@ def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:
     }
     if prepared.search:
         head["search"] = prepared.search
+    if prepared.pool:
+        head["pool"] = prepared.pool
     return head if prepared.images is None else head | {"warnings": prepared.warnings}
 
 

@@ -11,6 +11,7 @@ from dmt.own import fine_tuning
 from dmt.own.search import Search
 from dmt.runs import environment
 from dmt.runs.starting import Starts
+from dmt.tasks import pool
 
 SHARE = 0.25
 """Of the rest of a budget that folds may take: repeated sessions must come to train."""
@@ -41,9 +42,14 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
             prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell, patience, tuning
         )
         found = search.run()
+        around = pool.look(task)
     seconds = time.monotonic() - began
     for line in found.lines:
         conditions.watcher.note(line)
+    if around is not None:
+        prepared = replace(prepared, pool=around.record())
+        if around.told:
+            conditions.watcher.note(f"warning: {around}; if they show something else, take them out")
     if not found.record:
         return prepared
     config = configuration.override(found.config or prepared.config, found.settings)

@@ -22,7 +22,7 @@ from dmt.presets import Preset
 LOOKED_AT = 200
 """Photos whose size is read before a size is chosen."""
 
-LOOKS = 10_000
+LOOKS = 6_000
 """Views of photos that two such encoders look at on a CPU, in minutes."""
 
 VIEWS = (6, 8)

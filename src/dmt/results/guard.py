@@ -12,7 +12,7 @@ import numpy as np
 from dmt.core import evidence
 from dmt.core.evidence import Evidence, Interval
 from dmt.methods import catalogue
-from dmt.results import guard_rules
+from dmt.results import guard_pools, guard_rules
 from dmt.results.guard_rules import WORSE, Finding
 from dmt.results.net_results import EvidenceKey, NetResult
 from dmt.results.reading import JobResult
@@ -47,7 +47,7 @@ def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
 
 def findings(job: JobResult, base: JobResult | None = None) -> list[Finding]:
     """Everything known about a job now, finished or not: what was said while it trained, and what came out."""
-    found = [finding for stage in job.stages for finding in _said(job, stage)]
+    found = [*guard_pools.of_pool(job), *(finding for stage in job.stages for finding in _said(job, stage))]
     if base is not None and catalogue.get(job.method).compared:
         found += _no_gain(job, base)
     return found
@@ -86,7 +86,8 @@ def _kept_first(job: JobResult, base: JobResult) -> bool:
 def of_stage(job: JobResult, stage: StageResult) -> list[Finding]:
     """What the files of a stage and of those before it tell: of its labels at once, of its nets when it is finished."""
     nets = [] if stage.outcome is None else guard_rules.of_nets(job, stage)
-    return [*guard_rules.of_labels(job, stage), *nets]
+    labels = list(guard_rules.of_labels(job, stage)) or list(guard_pools.of_shares(job, stage))
+    return [*labels, *nets]
 
 
 def _said(job: JobResult, stage: StageResult) -> list[Finding]:

@@ -61,7 +61,7 @@ class Finding:
     """Something wrong with a run.
 
     Attributes:
-        kind: "worse", "vanished", "alike", "collapsed", "unsure" or "no gain".
+        kind: "worse", "vanished", "alike", "collapsed", "unsure", "skewed", "foreign" or "no gain".
         where: the net, by line and round, "A3"; empty if it is about the whole job.
         text: what is wrong.
         remedy: what to try.
@@ -82,7 +82,7 @@ def of_labels(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     """About the pseudo labels a stage learns from; known before it trains."""
     if stage.labels is None:
         return
-    due = _shares(job, stage)
+    due = shares_of_labels(job, stage)
     counts = np.array(stage.labels["coverage"]["predicted"], dtype=float)
     if due is None or len(due) != len(counts):
         return
@@ -232,7 +232,7 @@ def _before(job: JobResult, stage: StageResult) -> StageResult | None:
     return next((each for each in job.stages if (each.line, each.round) == (stage.line, stage.round - 1)), None)
 
 
-def _shares(job: JobResult, stage: StageResult) -> np.ndarray | None:
+def shares_of_labels(job: JobResult, stage: StageResult) -> np.ndarray | None:
     """(C,) of each class among the labels; of older runs, among the validation images."""
     counts: Sequence[float] | None = (stage.labels or {}).get("labeled")
     if counts is None:

@@ -19,6 +19,7 @@ from dmt.results.stage_results import StageResult, liked, of_stage, preference
 from dmt.runs import starting
 from dmt.runs.folder import Folder, Job, plain, warnings_of
 from dmt.tasks import opening
+from dmt.tasks.pool import Pool
 
 FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of a user's images: the folder says them
 
@@ -49,6 +50,7 @@ class JobResult:
         patience: how many rounds that are no better end it (``stop_rounds``); None if all are trained.
         skipped: stages after that end, which are not trained.
         folds: what folds of a user's labels chose before, and what they expected, line by line.
+        pool: how far a user's unlabeled photos are like the labeled ones; None where nobody looked.
     """
 
     data: str
@@ -65,6 +67,7 @@ class JobResult:
     patience: int | None = None
     skipped: tuple[StageResult, ...] = ()
     folds: tuple[str, ...] = ()
+    pool: Pool | None = None
 
     @property
     def finished(self) -> bool:
@@ -202,7 +205,9 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     shares = manifest["config"].get("share") is not None
     warnings = warnings_of(manifest) or ()
     folds = tuple(manifest.get("search", {}).get("lines", ()))
-    result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings, folds=folds)
+    pool = Pool(manifest["pool"]["unlike"], tuple(manifest["pool"]["images"])) if "pool" in manifest else None
+    result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
+    result = replace(result, folds=folds, pool=pool)
     patience = manifest["config"].get("stop_rounds")
     return result if patience is None else _by_validation(replace(result, patience=patience), patience)
 

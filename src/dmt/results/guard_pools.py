@@ -1,0 +1,42 @@
+"""The guard's rules about unlabeled images: that some show something else, or classes in other proportions."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dmt import presets
+from dmt.results.guard_rules import ENOUGH, Finding, names, shares_of_labels
+from dmt.results.reading import JobResult
+from dmt.results.stage_results import StageResult
+
+SKEWED = 0.125
+"""Part of the pseudo labels that would have to change class to be as the labels are; up to 0.1 in pools that are."""
+
+
+def of_pool(job: JobResult) -> Iterator[Finding]:
+    """About the unlabeled photos of a user; known before any net is trained."""
+    if job.pool is not None and job.pool.told and any(stage.labels is not None for stage in job.stages):
+        remedy = "to take them out if they show something else, or a few labels of what they show"
+        yield Finding("foreign", "", str(job.pool), remedy)
+
+
+def of_shares(job: JobResult, stage: StageResult) -> Iterator[Finding]:
+    """Classes in other proportions than among the labels, as far as first nets can tell."""
+    preset = presets.PRESETS.get(job.data)
+    if stage.labels is None or stage.round != 1 or preset is None or preset.config.data.sizes.pixels:
+        return
+    due = shares_of_labels(job, stage)
+    counts = np.array(stage.labels["coverage"]["predicted"], dtype=float)
+    if due is None or len(due) != len(counts) or counts.sum() < ENOUGH * len(counts) ** 2:  # else chance would do it
+        return
+    shares = counts / counts.sum()
+    if np.abs(shares - due).sum() / 2 < SKEWED:
+        return
+    most, least = int((shares - due).argmax()), int((shares - due).argmin())
+    text = (
+        f"the unlabeled images seem to hold other shares of the classes than the labels do: {shares[most]:.0%} are "
+        f"called {names(job, [most])} and {due[most]:.0%} of the labels are, {shares[least]:.0%} "
+        f"{names(job, [least])} and {due[least]:.0%}"
+    )
+    remedy = f"more labels of {names(job, [least])}, or nothing if you know that it is so"
+    yield Finding("skewed", stage.title, text, remedy, names(job, [most, least]))
