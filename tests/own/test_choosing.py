@@ -82,13 +82,13 @@ def test_many_photos_are_looked_at_less_often_by_a_cpu(tmp_path: Path, monkeypat
     monkeypatch.setattr(choosing, "_short_side", lambda contents: 400)
     root = photo_layout.write_classes(tmp_path, labeled=1, unlabeled=3)
     (root / "unlabeled/more").mkdir()
-    for number in range(1001):
+    for number in range(901):
         (root / f"unlabeled/more/{number}.jpg").touch()
     for device, looks in ((CPU, 6), (CUDA, 8)):
         data = choosing.choose(root, device).preset.config.data
         assert isinstance(data, PhotoOptions)
         assert (data.size, data.stored_views) == (224, looks)
-    monkeypatch.setattr(choosing, "LOOKS", 2100)
+    monkeypatch.setattr(choosing, "LOOKS", 1900)
     setup = choosing.choose(root, CPU)
     assert line(setup, "stored_views=") == "stored_views=2: the encoders look at each photo so often, before training"
 
