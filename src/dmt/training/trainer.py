@@ -38,7 +38,8 @@ class Student:
         return self(images, update_statistics=update_statistics)
 
     def _logits(self, images: Tensor) -> Tensor:
-        images = images.contiguous(memory_format=self._execution.layout)
+        if images.dim() == 4:  # features have no channels to put last
+            images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
             logits = self._forward(images)
         return logits.float()
