@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dmt.core import streams
 from dmt.core.execution import Execution
 from dmt.data.sets import LabeledSet, PseudoLabels
+from dmt.errors import ConfigError
 from dmt.methods.plan import Stage
 from dmt.models import build, names
 from dmt.models.frozen import Frozen
@@ -131,6 +132,8 @@ class InMemory:
         assert not self.task.pixels, "labels of pixels are made in files"
         by = Teacher((teacher,), self.task, self.execution.device, wanted.seen)
         store = labeler.label(by, Wish(wanted.fraction, wanted.per_class, wanted.noise, seed))
+        if not store.kept:
+            raise ConfigError(f"{stage.name} keeps no pseudo label at all; set fractions higher")
         return store.open(self.task.unlabeled)
 
 
