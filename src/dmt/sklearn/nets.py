@@ -28,7 +28,7 @@ from dmt.sklearn.inputs import Sets
 from dmt.sklearn.targets import Targets, Taught, Transduction
 from dmt.training import inference
 
-ROWS, IMAGES = "mlp-64", "resnet8-16"
+ROWS, IMAGES = "mlp-64", "resnet8-12"
 """Nets for rows of features and for images, if nobody names one."""
 
 
@@ -43,10 +43,10 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     net, net_b : str, default=None
         Names of the two nets, see ``dmt list nets``; they start from random parameters. None for ``mlp-64`` (rows) or
-        ``resnet8-16`` (images), and for ``net_b`` as ``net``.
+        ``resnet8-12`` (images), and for ``net_b`` as ``net``.
     fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8, 1.0)
         The share of pseudo labels that is kept, round by round. Rounds that would keep none are left out.
-    gamma : float, default=1.0
+    gamma : float, default=4.0
         γ1 of the dynamic weight, where both nets agree. It grows over a round from nearly 0.
     gamma2 : float, default=None
         γ2, where they disagree and the teacher is surer; None for γ1.
@@ -94,7 +94,7 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         net_b: str | None = None,
         *,
         fractions: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0),
-        gamma: float = 1.0,
+        gamma: float = 4.0,
         gamma2: float | None = None,
         per_class: bool = False,
         mixup: float | None = None,

@@ -1,0 +1,245 @@
+"""The estimators of `dmt.sklearn` beside those of scikit-learn, on digits and on features of real photos.
+
+    python -m benchmarks.sklearn_arrays --out benchmarks/results
+    python -m benchmarks.sklearn_arrays --folders DIR --only trashnet papsmear --out benchmarks/results
+
+Digits: 4 labels a class, 400 test images, drawn anew for every seed. Folders: ``DIR`` holds ``NAME.tar.gz`` and
+``NAME.truth.csv``; for every seed other labels are drawn (`benchmarks.folder_draws`), and all methods learn from the
+same features of a frozen encoder, computed once. Rivals choose their options by folds of the labels
+(`benchmarks.folder_rivals`); ours take the same C for logistic regression and are used as they come otherwise. Into
+``--out`` go sklearn.json and sklearn.md; what is in the record already is not run again.
+"""
+
+import argparse
+import shlex
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks import folder_draws, folder_rivals
+from dmt import files
+from dmt.data.folders import photo_files, photo_sets
+from dmt.runs import environment
+from dmt.sklearn import DMTClassifier, FrozenFeatures, MutualSelfTraining
+
+LABELS, TEST = 4, 400
+"""Digits: labels a class, and test images."""
+
+SIZE = 224
+"""Pixels of a photo's side."""
+
+FOLDERS = ("trashnet", "papsmear")
+"""Those that may be looked at as often as one likes."""
+
+COLUMNS = {
+    "logistic": "LogisticRegression",
+    "self_training": "SelfTraining",
+    "label_spreading": "LabelSpreading",
+    "mutual": "MutualSelfTraining (LR, LR)",
+    "mutual_uniform": "the same, all labels alike",
+    "mutual_forest": "MutualSelfTraining (LR, forest)",
+    "nets_labels": "DMTClassifier, labels only",
+    "nets": "DMTClassifier",
+    "image_nets": "DMTClassifier on images",
+}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Labels of one seed: samples with and without one, and those that judge. Images only where nets look at them."""
+
+    known: np.ndarray
+    labels: np.ndarray
+    pool: np.ndarray
+    test: np.ndarray
+    truth: np.ndarray
+    images: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # known, pool, test
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Accuracy of every method, %, and the seconds that each took."""
+
+    data: str
+    seed: int
+    labels: int
+    unlabeled: int
+    test: int
+    scores: dict[str, float]
+    seconds: dict[str, float]
+
+
+def digits(seed: int) -> Draw:
+    """Scikit-learn's digits, with a few labels."""
+    data = load_digits()
+    order = np.random.default_rng(seed).permutation(len(data.target))
+    test, rest = order[:TEST], order[TEST:]
+    first = np.concatenate([rest[data.target[rest] == digit][:LABELS] for digit in range(10)])
+    pool = np.setdiff1d(rest, first)
+    rows, images = data.data, data.images
+    return Draw(
+        rows[first], data.target[first], rows[pool], rows[test], data.target[test],
+        (images[first], images[pool], images[test]),
+    )  # fmt: skip
+
+
+class Folder:
+    """A folder of photos as features, computed once."""
+
+    def __init__(self, archives: Path, name: str, work: Path) -> None:
+        source = folder_draws.unpack(archives, name, work)
+        self._labeled, self._unlabeled = folder_draws.classes_of(archives, source)
+        self._test = {path: path.parent.name for path in sorted((source / "test").glob("*/*"))}
+        self._features = dict(zip(self._paths, self._computed(work / f"{name}-{SIZE}.npy"), strict=True))
+        self._classes = sorted(set(self._labeled.values()))
+
+    @property
+    def _paths(self) -> list[Path]:
+        return [*self._labeled, *self._unlabeled, *self._test]
+
+    def _computed(self, cache: Path) -> np.ndarray:
+        if not cache.is_file():
+            squares = [photo_sets.square(Image.fromarray(photo_files.read_photo(path)), SIZE) for path in self._paths]
+            np.save(cache, FrozenFeatures().fit_transform(np.stack([np.asarray(each) for each in squares])))
+        return np.asarray(np.load(cache))
+
+    def draw(self, seed: int) -> Draw:
+        """Other labels of as many photos a class."""
+        labeled, unlabeled = folder_draws.images(self._labeled, self._unlabeled, seed)
+        known, pool, test = (
+            np.stack([self._features[path] for path in part]) for part in (labeled, unlabeled, self._test)
+        )
+        labels, truth = (
+            np.array([self._classes.index(each) for each in part.values()]) for part in (labeled, self._test)
+        )
+        return Draw(known, labels, pool, test, truth)
+
+
+def methods(draw: Draw, seed: int) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+    """Ours by name: what gives the classes of the test samples."""
+    scaler = StandardScaler().fit(np.concatenate([draw.known, draw.pool]))
+    known, pool, test = (scaler.transform(each) for each in (draw.known, draw.pool, draw.test))
+    rows = np.concatenate([known, pool])
+    partly = np.concatenate([draw.labels, np.full(len(pool), folder_rivals.UNKNOWN)])
+    least = int(np.bincount(draw.labels).min())
+    folds = StratifiedKFold(min(folder_rivals.FOLDS, least), shuffle=True, random_state=0)
+    linear = LogisticRegression(C=folder_rivals.best_strength(known, draw.labels, folds), max_iter=500)
+
+    def mutual(second: Any = None, **options: Any) -> Callable[[], np.ndarray]:
+        learner = MutualSelfTraining(linear, second, random_state=seed, **options)
+        return lambda: learner.fit(rows, partly).predict(test)
+
+    nets = DMTClassifier(random_state=seed)
+    yield "mutual", mutual()
+    yield "mutual_uniform", mutual(weighting="uniform")
+    yield "mutual_forest", mutual(RandomForestClassifier())
+    yield "nets_labels", lambda: nets.fit(known, draw.labels).predict(test)
+    yield "nets", lambda: nets.fit(rows, partly).predict(test)
+    if draw.images is not None:
+        first, others, judged = draw.images
+        yield "image_nets", lambda: nets.fit(np.concatenate([first, others]), partly).predict(judged)
+
+
+def measure(name: str, draw: Draw, seed: int) -> Outcome:
+    """Everything on one draw."""
+
+    def score(said: np.ndarray) -> float:
+        return 100 * float((said == draw.truth).mean())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "y contains no unlabeled samples")
+        began = time.monotonic()
+        said = folder_rivals.rivals(draw.known, draw.labels, draw.pool, draw.test)
+        scores, seconds = {key: score(each) for key, each in said.items()}, {"rivals": time.monotonic() - began}
+        for key, predict in methods(draw, seed):
+            began = time.monotonic()
+            scores[key] = score(predict())
+            seconds[key] = time.monotonic() - began
+    rounded = {key: round(each, 1) for key, each in seconds.items()}
+    return Outcome(name, seed, len(draw.labels), len(draw.pool), len(draw.truth), scores, rounded)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Methods by data: mean ± standard deviation over seeds."""
+    names = list(dict.fromkeys(each.data for each in outcomes))
+    rows = [["", *names], ["---"] * (len(names) + 1)]
+    for key, title in COLUMNS.items():
+        rows.append([title, *(_spread([each.scores[key] for each in outcomes if each.data == name and key in each.scores])
+                              for name in names)])  # fmt: skip
+    some = [next(each for each in outcomes if each.data == name) for name in names]
+    rows.append(["labels / unlabeled / test", *(f"{each.labels} / {each.unlabeled:,} / {each.test}" for each in some)])
+    rows.append(["n", *(str(sum(each.data == name for each in outcomes)) for name in names)])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{statistics.fmean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def write(path: Path, outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> None:
+    """The record and its table."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(path, {"about": about, "outcomes": [asdict(each) for each in outcomes]})
+    hardware, seeds = about["hardware"], sorted({each.seed for each in outcomes})
+    text = (
+        f"# Estimators for arrays\n\n`{about['command']}`: {hardware['device']}, {hardware['cores']} cores, Python "
+        f"{about['python']}, torch {about['torch']}, scikit-learn {about['scikit-learn']}, dmt {about['dmt']}. "
+        f"Seeds {', '.join(map(str, seeds))}. Test accuracy, %, mean ± standard deviation over n seeds, each with other "
+        "labels. Digits: 64 pixel values, or 8×8 images. Folders: features of EfficientNet-Lite0 at "
+        f"{SIZE} pixels.\n\n{table(outcomes)}"
+    )
+    files.write(path.with_suffix(".md"), text.encode())
+
+
+def read(path: Path) -> list[Outcome]:
+    return [Outcome(**each) for each in files.read_json(path)["outcomes"]] if path.is_file() else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folders", type=Path, help="where archives of photos lie")
+    parser.add_argument("--only", nargs="+", choices=FOLDERS, default=[], help="folders besides digits")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--work", type=Path, default=Path("runs/sklearn"), help="for unpacked photos and features")
+    parser.add_argument("--out", type=Path, required=True, help="folder for sklearn.json and sklearn.md")
+    given = parser.parse_args()
+    if given.only and given.folders is None:
+        parser.error("--only needs --folders")
+    words = ["python", "-m", "benchmarks.sklearn_arrays", *("DIR" if each == str(given.folders) else each for each in sys.argv[1:])]
+    about = environment.describe(torch.device("cpu"))
+    about |= {"command": shlex.join(words), "scikit-learn": metadata.version("scikit-learn")}
+    path: Path = given.out / "sklearn.json"
+    given.work.mkdir(parents=True, exist_ok=True)
+    sources: dict[str, Callable[[int], Draw]] = {"digits": digits}
+    sources |= {name: Folder(given.folders, name, given.work).draw for name in given.only}
+    for name, draw in sources.items():
+        for seed in given.seeds:
+            outcomes = read(path)
+            if (name, seed) not in {(each.data, each.seed) for each in outcomes}:
+                outcomes.append(measure(name, draw(seed), seed))
+                print(outcomes[-1], flush=True)
+                write(path, outcomes, about)
+    print(table(read(path)))
+
+
+if __name__ == "__main__":
+    main()
