@@ -11,9 +11,7 @@ same features of a frozen encoder, computed once. Rivals choose their options by
 """
 
 import argparse
-import shlex
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -181,8 +179,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
     names = list(dict.fromkeys(each.data for each in outcomes))
     rows = [["", *names], ["---"] * (len(names) + 1)]
     for key, title in COLUMNS.items():
-        rows.append([title, *(_spread([each.scores[key] for each in outcomes if each.data == name and key in each.scores])
-                              for name in names)])  # fmt: skip
+        known = [each for each in outcomes if key in each.scores]
+        rows.append([title, *(_spread([each.scores[key] for each in known if each.data == name]) for name in names)])
     some = [next(each for each in outcomes if each.data == name) for name in names]
     rows.append(["labels / unlabeled / test", *(f"{each.labels} / {each.unlabeled:,} / {each.test}" for each in some)])
     rows.append(["n", *(str(sum(each.data == name for each in outcomes)) for name in names)])
@@ -203,8 +201,8 @@ def write(path: Path, outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> 
     text = (
         f"# Estimators for arrays\n\n`{about['command']}`: {hardware['device']}, {hardware['cores']} cores, Python "
         f"{about['python']}, torch {about['torch']}, scikit-learn {about['scikit-learn']}, dmt {about['dmt']}. "
-        f"Seeds {', '.join(map(str, seeds))}. Test accuracy, %, mean ± standard deviation over n seeds, each with other "
-        "labels. Digits: 64 pixel values, or 8×8 images. Folders: features of EfficientNet-Lite0 at "
+        f"Seeds {', '.join(map(str, seeds))}. Test accuracy, %, mean ± standard deviation over n seeds, each with "
+        "other labels. Digits: 64 pixel values, or 8×8 images. Folders: features of EfficientNet-Lite0 at "
         f"{SIZE} pixels.\n\n{table(outcomes)}"
     )
     files.write(path.with_suffix(".md"), text.encode())
@@ -212,6 +210,12 @@ def write(path: Path, outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> 
 
 def read(path: Path) -> list[Outcome]:
     return [Outcome(**each) for each in files.read_json(path)["outcomes"]] if path.is_file() else []
+
+
+def _command(given: argparse.Namespace) -> str:
+    """What was typed, but for where things lie on this machine."""
+    folders = ["--folders", "DIR", "--only", *given.only] if given.only else []
+    return " ".join(["python -m benchmarks.sklearn_arrays", *folders, "--seeds", *map(str, given.seeds), "--out OUT"])
 
 
 def main() -> None:
@@ -224,9 +228,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.only and given.folders is None:
         parser.error("--only needs --folders")
-    words = ["python", "-m", "benchmarks.sklearn_arrays", *("DIR" if each == str(given.folders) else each for each in sys.argv[1:])]
     about = environment.describe(torch.device("cpu"))
-    about |= {"command": shlex.join(words), "scikit-learn": metadata.version("scikit-learn")}
+    about |= {"command": _command(given), "scikit-learn": metadata.version("scikit-learn")}
     path: Path = given.out / "sklearn.json"
     given.work.mkdir(parents=True, exist_ok=True)
     sources: dict[str, Callable[[int], Draw]] = {"digits": digits}

@@ -61,7 +61,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encode = encoding.encoder(net, device, spec.shape, len(photos))
         count = classification.images_per_forward((height, width), device)
         planes = torch.from_numpy(np.ascontiguousarray(photos.transpose(0, 3, 1, 2)))
-        return torch.cat([encode(batches.scale(part)) for part in planes.split(count)]).numpy()
+        return torch.cat([encode(batches.scale(part)) for part in torch.split(planes, count)]).numpy()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -40,8 +40,8 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8, 1.0)
         The share of pseudo labels that is kept, round by round.
     weighting : {"dynamic", "naive", "flip", "uniform"}, default="dynamic"
-        How a pseudo label counts: by agreement, by p^γ1 alone, by agreement but with the student's own label where it is
-        surer, or like every other.
+        How a pseudo label counts: by agreement; by p^γ1 alone; by agreement, but where the student is surer its own
+        label is learned; or like every other.
     gamma : float, default=1.0
         γ1, where both agree.
     gamma2 : float, default=None
