@@ -75,7 +75,7 @@ def test_what_became_of_each_sample() -> None:
     assert (learner.transduction_ == truth).mean() > 0.9
     assert (learner.labeled_iter_[:9] == 0).all()
     assert set(learner.labeled_iter_[9:]) == {1, 2}
-    assert 16 <= (learner.labeled_iter_ == 1).sum() <= 32  # either teacher's surest fifth
+    assert 15 <= (learner.labeled_iter_ == 1).sum() <= 34  # either teacher's surest fifth of each class
     assert learner.n_iter_ == 2
     assert learner.termination_condition_ == "all_labeled"
 

@@ -78,7 +78,7 @@ def test_labels_alone_teach_too() -> None:
     with pytest.warns(UserWarning, match="no unlabeled"):
         learner = DMTClassifier("mlp-8", **TINY).fit(rows[:9], truth[:9])
     assert (learner.n_iter_, learner.termination_condition_) == (0, "all_labeled")
-    few = DMTClassifier("mlp-8", **{**TINY, "fractions": (0.2,)}).fit(rows[:11], partly[:11])  # 0.2 of 2 keeps none
+    few = DMTClassifier("mlp-8", **{**TINY, "fractions": (0.4,)}).fit(rows[:12], partly[:12])  # of each class 0.4
     assert (few.n_iter_, few.termination_condition_) == (0, "max_iter")
 
 

@@ -46,8 +46,9 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         γ1, where both agree.
     gamma2 : float, default=None
         γ2, where they disagree and the teacher is surer; None for γ1.
-    per_class : bool, default=False
-        Rank pseudo labels within each class instead of over all.
+    per_class : bool, default=True
+        Rank pseudo labels within each class, so that each keeps its share; else over all. What two classifiers are sure
+        of can differ from class to class by far, and without this one class may take over.
     share : float, default=0.75
         The share of the labels of each class that each of the two learns from before the first round, one from the
         head of the shuffled list and one from its tail: so they differ even if they are of one kind. In rounds they
@@ -85,7 +86,7 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         weighting: str = "dynamic",
         gamma: float = 1.0,
         gamma2: float | None = None,
-        per_class: bool = False,
+        per_class: bool = True,
         share: float = 0.75,
         labeled_share: float = 0.3,
         random_state: Any = None,

@@ -50,8 +50,8 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         γ1 of the dynamic weight, where both nets agree. It grows over a round from nearly 0.
     gamma2 : float, default=None
         γ2, where they disagree and the teacher is surer; None for γ1.
-    per_class : bool, default=False
-        Rank pseudo labels within each class instead of over all.
+    per_class : bool, default=True
+        Rank pseudo labels within each class, so that each keeps its share; else over all.
     mixup : float, default=None
         Mixup's Beta parameter; None for no mixup.
     augment : str, default="shift"
@@ -96,7 +96,7 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fractions: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0),
         gamma: float = 4.0,
         gamma2: float | None = None,
-        per_class: bool = False,
+        per_class: bool = True,
         mixup: float | None = None,
         augment: str = "shift",
         epochs: int = 20,
@@ -180,7 +180,9 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """All stages; without unlabeled samples, or with too few to keep any, those of a Baseline."""
         try:
             kept = {each: selection.quota(each, len(targets.unlabeled)) for each in self.fractions}
-            fractions = tuple(each for each in self.fractions if kept[each])
+            # the most frequent of the classes that are predicted has at least so many samples
+            ranked = math.ceil(len(targets.unlabeled) / (len(targets.classes) if self.per_class else 1))
+            fractions = tuple(each for each in self.fractions if selection.quota(each, ranked))
             half = max(1, self.batch_size // 2)
             recipe = Recipe(
                 batch=self.batch_size,
