@@ -1,7 +1,7 @@
 """The estimators of `dmt.sklearn` beside those of scikit-learn, on digits and on features of real photos.
 
     python -m benchmarks.sklearn_arrays --out benchmarks/results
-    python -m benchmarks.sklearn_arrays --folders DIR --only trashnet papsmear --out benchmarks/results
+    python -m benchmarks.sklearn_arrays --folders DIR --only digits trashnet papsmear --out benchmarks/results
 
 Digits: 4 labels a class, 400 test images, drawn anew for every seed. Folders: ``DIR`` holds ``NAME.tar.gz`` and
 ``NAME.truth.csv``; for every seed other labels are drawn (`benchmarks.folder_draws`), and all methods learn from the
@@ -220,27 +220,27 @@ def read(path: Path) -> list[Outcome]:
 
 def _command(given: argparse.Namespace) -> str:
     """What was typed, but for where things lie on this machine."""
-    folders = ["--folders", "DIR", "--only", *given.only] if given.only else []
-    return " ".join(["python -m benchmarks.sklearn_arrays", *folders, "--seeds", *map(str, given.seeds), "--out OUT"])
+    folders = [] if given.folders is None else ["--folders", "DIR"]
+    words = [*folders, "--only", *given.only, "--seeds", *map(str, given.seeds), "--out", "OUT"]
+    return " ".join(["python -m benchmarks.sklearn_arrays", *words])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folders", type=Path, help="where archives of photos lie")
-    parser.add_argument("--only", nargs="+", choices=FOLDERS, default=[], help="folders besides digits")
+    parser.add_argument("--only", nargs="+", choices=["digits", *FOLDERS], default=["digits"], help="these data")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--work", type=Path, default=Path("runs/sklearn"), help="for unpacked photos and features")
     parser.add_argument("--out", type=Path, required=True, help="folder for sklearn.json and sklearn.md")
     given = parser.parse_args()
-    if given.only and given.folders is None:
-        parser.error("--only needs --folders")
+    if given.only != ["digits"] and given.folders is None:
+        parser.error("photos need --folders")
     about = environment.describe(torch.device("cpu"))
     about |= {"command": _command(given), "scikit-learn": metadata.version("scikit-learn")}
     path: Path = given.out / "sklearn.json"
     given.work.mkdir(parents=True, exist_ok=True)
-    sources: dict[str, Callable[[int], Draw]] = {"digits": digits}
-    sources |= {name: Folder(given.folders, name, given.work).draw for name in given.only}
-    for name, draw in sources.items():
+    for name in given.only:
+        draw = digits if name == "digits" else Folder(given.folders, name, given.work).draw
         for seed in given.seeds:
             outcomes = read(path)
             before = next((each for each in outcomes if (each.data, each.seed) == (name, seed)), None)

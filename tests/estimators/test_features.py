@@ -17,7 +17,7 @@ from dmt.types import IMAGENET
 def start(tmp_path: Path) -> str:
     """An encoder with known parameters."""
     net = build(NetSpec("frozen:resnet10t", 2, (3, 32, 32), IMAGENET), seed=5)
-    torch.save(net.body.encoder.state_dict(), tmp_path / "encoder.pth")  # type: ignore[operator,union-attr]
+    torch.save(net.body.encoder.state_dict(), tmp_path / "encoder.pth")  # type: ignore[union-attr]
     return str(tmp_path / "encoder.pth")
 
 

@@ -13,7 +13,7 @@ from dmt.errors import DivergenceError
 from dmt.models.build import NetSpec, build
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
-from dmt.training.trainer import Trainer, Training
+from dmt.training.trainer import Student, Trainer, Training
 from dmt.types import Batch, BatchPlan, BatchShape, Normalization, Target
 
 CPU = torch.device("cpu")
@@ -120,3 +120,10 @@ def test_compiled_and_plain_steps_agree() -> None:
         results.append((torch.stack(numbers), flat(training.nets["A"]), flat(training.slow["A"].net)))
     for plain, fast_ in zip(*results, strict=True):
         torch.testing.assert_close(plain, fast_, rtol=2e-3, atol=2e-4)
+
+
+def test_features_are_taken_where_images_have_channels_last() -> None:
+    """As on a GPU; torch refuses that layout for anything but images."""
+    net = build(NetSpec("mlp-4", 2, (3, 1, 1), Normalization((0.5,), (0.25,))), seed=1)
+    student = Student(net, Execution(torch.device("cpu"), pixels=True))
+    assert student(torch.rand(4, 3)).shape == (4, 2)
