@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 MUTUAL = MutualSelfTraining(LogisticRegression(), fractions=(0.5, 1.0))
-NETS = DMTClassifier("mlp-8", fractions=(0.5, 1.0), epochs=1, min_steps=15, batch_size=32, rate=0.05)
+NETS = DMTClassifier("mlp-8", fractions=(0.5, 1.0), epochs=1, min_steps=8, batch_size=32, rate=0.05)
 
 RESERVED = {
     "check_classifiers_classes": "it has -1 for a class, which means unlabeled here as in scikit-learn's own "
