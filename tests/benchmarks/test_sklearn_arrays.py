@@ -15,10 +15,10 @@ def test_digits_are_drawn_without_overlap() -> None:
 
 
 def test_the_table_has_a_mean_over_seeds_and_dashes_for_what_was_not_measured() -> None:
-    scores = [{"logistic": 80.0, "nets": 90.0}, {"logistic": 84.0, "nets": 90.0}]
+    scores = [{"logistic_plain": 80.0, "nets": 90.0}, {"logistic_plain": 84.0, "nets": 90.0}]
     outcomes = [Outcome("digits", seed, 40, 1357, 400, each, {}) for seed, each in enumerate(scores)]
     rows = sklearn_arrays.table(outcomes).splitlines()
-    assert "| LogisticRegression | 82.0 ± 2.8 |" in rows
+    assert "| LogisticRegression (LR) | 82.0 ± 2.8 |" in rows
     assert "| DMTClassifier | 90.0 ± 0.0 |" in rows
-    assert "| LabelSpreading | – |" in rows
+    assert "| LabelSpreading, neighbors by folds | – |" in rows
     assert rows[-2:] == ["| labels / unlabeled / test | 40 / 1,357 / 400 |", "| n | 2 |"]
