@@ -94,7 +94,7 @@ def rivals(known: Features, labels: np.ndarray, pool: Features, test: Features) 
     folds = StratifiedKFold(max(2, min(FOLDS, least)), shuffle=True, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        strength = _strength(known, labels, folds) if least > 1 else 1.0
+        strength = best_strength(known, labels, folds) if least > 1 else 1.0
         plain = LogisticRegression(C=strength, max_iter=500)
         said = {"logistic": plain.fit(known, labels).predict(test)}
         if len(pool):
@@ -107,7 +107,7 @@ def rivals(known: Features, labels: np.ndarray, pool: Features, test: Features) 
     return said
 
 
-def _strength(known: Features, labels: np.ndarray, folds: StratifiedKFold) -> float:
+def best_strength(known: Features, labels: np.ndarray, folds: StratifiedKFold) -> float:
     """The C that folds of the labels prefer."""
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
     search = GridSearchCV(pipeline, {"logisticregression__C": np.logspace(-5, 2, 8)}, cv=folds)

@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("own",),
     ("fitting",),
     ("use",),
-    ("reporting", "auditing", "tuning"),
+    ("reporting", "auditing", "tuning", "sklearn"),
     ("cli",),
     ("__init__", "__main__"),
 )

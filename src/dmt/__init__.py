@@ -31,11 +31,13 @@ __all__ = [
     "ramps",
     "register_net",
     "selection",
+    "sklearn",
     "tune",
     "weighting",
 ]
 
 if TYPE_CHECKING:
+    from dmt import sklearn
     from dmt.core import losses, mixing, ramps, selection, weighting
     from dmt.fitting.run import fit
     from dmt.models.build import register as register_net
@@ -54,6 +56,7 @@ else:  # type checkers would take any name for granted if they saw this
         "ramps": "dmt.core.ramps",
         "register_net": "dmt.models.build:register",
         "selection": "dmt.core.selection",
+        "sklearn": "dmt.sklearn",
         "tune": "dmt.tuning.tuner:tune",
         "weighting": "dmt.core.weighting",
     }

@@ -13,6 +13,7 @@ from dmt.errors import ConfigError, unknown
 from dmt.models import deeplab, fpn, names, smp_nets, torchvision_pair
 from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen, Tuned
+from dmt.models.perceptron import Perceptron
 from dmt.models.small_resnet import SmallResNet
 from dmt.models.wide_resnet import WideResNet
 from dmt.options import neutral
@@ -21,6 +22,7 @@ from dmt.types import Normalization
 IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
+    "mlp-W": "a perceptron with two hidden layers, W wide, for rows of features and tiny images, e.g. mlp-64",
     "timm:NAME": "any classifier of timm, e.g. timm:resnet18",
     "frozen:NAME": "the same, of which only the last layer learns: for photos; starts from published parameters",
     "tuned:NAME": "the same, all of which learns, but for what its BatchNorm layers know: for photos and a GPU",
@@ -221,11 +223,13 @@ def _image_body(spec: NetSpec) -> nn.Module:
         if depth < 10 or (depth - 4) % 6 or width < 1:
             raise ConfigError(f"net '{spec.name}': the depth must be 6n + 4 (10, 16, 22, 28, …), the width 1 or more")
         return WideResNet(depth, width, spec.classes, channels)
+    if kind == "mlp":
+        return Perceptron(_width(spec.name), spec.classes, math.prod(spec.shape))
     return SmallResNet(_width(spec.name), spec.classes, channels)
 
 
 def _width(name: str) -> int:
-    """W of resnet8-W or fcn-W."""
+    """W of resnet8-W, mlp-W or fcn-W."""
     width = int(name.rpartition("-")[2])
     if width < 1:
         raise ConfigError(f"net '{name}': the width must be 1 or more")

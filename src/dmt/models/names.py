@@ -5,7 +5,7 @@
 
 import re
 
-IMAGE_KINDS = ("timm", "frozen", "tuned", "wrn", "resnet8")
+IMAGE_KINDS = ("timm", "frozen", "tuned", "wrn", "resnet8", "mlp")
 PIXEL_KINDS = ("deeplab2", "deeplab2x2", "fpn", "frozen-fpn", "smp", "fcn")
 
 OUTPUT_STRIDE = 8
@@ -13,7 +13,7 @@ OUTPUT_STRIDE = 8
 
 _STRIDE = re.compile(r"@(\d+)$")
 _PATCH = re.compile(r"patch(\d+)")
-_NAME = re.compile(r"(timm|frozen|tuned|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|fcn)-\d+")
+_NAME = re.compile(r"(timm|frozen|tuned|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|mlp|fcn)-\d+")
 
 
 def kind(net: str) -> str | None:

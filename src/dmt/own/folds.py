@@ -1,9 +1,7 @@
 """Plans tried on the given labels alone: trained without a part of them, then asked about that part."""
 
-import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,23 +13,15 @@ from dmt.core import streams
 from dmt.core.evidence import Evidence, EvidenceCollector
 from dmt.core.execution import Execution
 from dmt.data import sets
-from dmt.data.sets import LabeledSet, PseudoLabels
+from dmt.data.sets import LabeledSet
 from dmt.errors import DivergenceError
 from dmt.methods import catalogue
-from dmt.methods.plan import Plan, Stage
-from dmt.models import build
-from dmt.models.frozen import Frozen
+from dmt.methods.plan import Plan
 from dmt.models.mean_of_nets import MeanOfNets
-from dmt.pseudo import labeler
-from dmt.pseudo.labeler import Teacher, Wish
+from dmt.runs.in_memory import InMemory, Nets
 from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
-from dmt.tasks.features import FeatureTask
 from dmt.training import inference
-from dmt.training.trainer import Trainer, Training
-
-Nets = Mapping[str, nn.Module]
-"""By line."""
 
 
 def split(labeled: LabeledSet[Any], count: int, seed: int, purpose: str = "folds") -> list[Tensor]:
@@ -91,71 +81,13 @@ class Folds:
         rest = torch.ones(len(self.task.labeled), dtype=torch.bool)
         rest[without] = False
         labeled = self.task.labeled.take(rest.nonzero().squeeze(1))
-        done: dict[str, Nets] = {}
+        trains = InMemory(self.task, self.starts, self.execution, config.net_of, self.tell, self.built)
         current: dict[str, nn.Module] = {}
         stages = [stage for stage in plan.stages if set(stage.lines) <= set(lines)]
-        for place, stage in enumerate(stages):
-            done[stage.name] = self._train(config, stage, labeled, done, longest, seed)
-            current |= done[stage.name]
-            if place + 1 == len(stages) or stages[place + 1].round != stage.round:
-                yield stage.round, dict(current)
-
-    def _train(
-        self, config: Config, stage: Stage, labeled: LabeledSet[Any], done: Mapping[str, Nets],
-        longest: int | None, seed: int,
-    ) -> Nets:  # fmt: skip
-        stage = replace(stage, schedule=replace(stage.schedule, ema=None))
-        nets: Nets
-        if stage.start is not None:
-            nets = {line: _copied(done[stage.start][line]) for line in stage.lines}
-        else:
-            nets = {line: self._fresh(config, line, seed) for line in stage.lines}
-        pseudo, sizes = None, replace(self.task.sizes(0), labeled=len(labeled))
-        steps = stage.steps(sizes)
-        if stage.labels is not None:
-            pseudo = self._labels(done[stage.labels.by][stage.labels.line], stage, seed)
-            steps = stage.steps_over(int(pseudo.selected.sum()))
-        steps = steps if longest is None else min(steps, longest)
-        batches = self.task.batches(labeled, pseudo, stage.batch_plan(seed), self.execution)
-        memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
-        clean = partial(self.task.clean_images, seed)
-        training = Training(stage.objective, stage.schedule, steps, seed, memory=memory, clean=clean)
-        trainer = Trainer(nets, training, batches, self.execution)
-        try:
-            with torch.random.fork_rng(devices=[self.execution.device] if self.execution.on_cuda else []):
-                while trainer.step < steps:
-                    trainer.advance(trainer.draw())
-                    self.tell()
-            trainer.finish()
-            trainer.require_finite({})
-        finally:
-            trainer.close()
-        return nets
-
-    def _fresh(self, config: Config, line: str, seed: int) -> nn.Module:
-        spec = self.task.net_spec(config.net_of(line))
-        number = streams.seed_of(seed, "net", line)
-        if not isinstance(self.task, FeatureTask):
-            net = build.build(spec, number)
-            self.starts.fill(net, spec, line)
-            return net
-        if spec.name not in self.built:
-            self.built[spec.name] = build.build(spec, number)
-        fresh = _copied(self.built[spec.name])  # its encoder has looked already, and stays
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(number)
-            for module in fresh.body.head.modules():  # type: ignore[union-attr]
-                if isinstance(module, nn.Linear | nn.BatchNorm1d):
-                    module.reset_parameters()
-        return fresh
-
-    def _labels(self, teacher: nn.Module, stage: Stage, seed: int) -> PseudoLabels[Tensor]:
-        wanted = stage.labels
-        assert wanted is not None
-        assert not self.task.pixels, "labels of pixels are made in files"
-        by = Teacher((teacher,), self.task, self.execution.device, wanted.seen)
-        store = labeler.label(by, Wish(wanted.fraction, wanted.per_class, wanted.noise, seed))
-        return store.open(self.task.unlabeled)
+        for place, found in enumerate(trains.train(stages, labeled, lambda stage: seed, longest)):
+            current |= found.nets
+            if place + 1 == len(stages) or stages[place + 1].round != found.stage.round:
+                yield found.stage.round, dict(current)
 
     def _ask(self, nets: Nets, part: Tensor, found: EvidenceCollector) -> None:
         net = MeanOfNets(nets) if len(nets) > 1 else next(iter(nets.values()))
@@ -163,13 +95,6 @@ class Folds:
         for view, output in inference.logits(net, self.task, images, device):
             assert view.truth is not None
             found.add(part[view.positions], output, view.truth)
-
-
-def _copied(net: nn.Module) -> nn.Module:
-    """A net of its own; a frozen encoder is shared."""
-    body = getattr(net, "body", None)
-    shared = {id(body.encoder): body.encoder} if isinstance(body, Frozen) else {}
-    return copy.deepcopy(net, shared)
 
 
 def tried(folds: Folds, config: Config, method: str, **how: Any) -> list[Evidence] | None:

@@ -38,7 +38,7 @@ class Student:
         return self(images, update_statistics=update_statistics)
 
     def _logits(self, images: Tensor) -> Tensor:
-        if images.dim() == 4:  # and not features of them
+        if images.dim() == 4:  # features have no channels to put last
             images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
             logits = self._forward(images)

@@ -1,0 +1,239 @@
+"""Two nets on arrays that label for each other, trained as `dmt fit` trains them, in memory."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dmt.core import selection, streams
+from dmt.data.images import augment
+from dmt.data.sets import PseudoLabels, UnlabeledSet
+from dmt.errors import ConfigError
+from dmt.methods import catalogue
+from dmt.methods.plan import Plan
+from dmt.methods.recipe import Recipe
+from dmt.models import names
+from dmt.runs import environment, starting
+from dmt.runs.in_memory import InMemory
+from dmt.runs.starting import Starts
+from dmt.sklearn import inputs
+from dmt.sklearn.inputs import Sets
+from dmt.sklearn.targets import Targets, Taught, Transduction
+from dmt.training import inference
+
+ROWS, IMAGES = "mlp-64", "resnet8-12"
+"""Nets for rows of features and for images, if nobody names one."""
+
+
+class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Dynamic Mutual Training of two nets, on rows of features or on images.
+
+    Both nets learn from the labels first. Then, round by round, each labels all unlabeled samples; the surest of these
+    labels teach the other, weighted in every step by how far it agrees. The prediction is the mean of their
+    probabilities. Rows are standardized; images other than bytes are spread over 256 levels.
+
+    Parameters
+    ----------
+    net, net_b : str, default=None
+        Names of the two nets, see ``dmt list nets``; they start from random parameters. None for ``mlp-64`` (rows) or
+        ``resnet8-12`` (images), and for ``net_b`` as ``net``.
+    fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8, 1.0)
+        The share of pseudo labels that is kept, round by round. Rounds that would keep none are left out.
+    gamma : float, default=4.0
+        γ1 of the dynamic weight, where both nets agree. It grows over a round from nearly 0.
+    gamma2 : float, default=None
+        γ2, where they disagree and the teacher is surer; None for γ1.
+    per_class : bool, default=True
+        Rank pseudo labels within each class, so that each keeps its share; else over all.
+    mixup : float, default=None
+        Mixup's Beta parameter; None for no mixup.
+    augment : str, default="shift"
+        How images are augmented; rows never are.
+    epochs, epochs_round : int, default=20 and 5
+        Passes over the labels before the first round, and over the pseudo labels in each round.
+    min_steps : int, default=200
+        Steps that each of these trainings takes at least, however few samples there are.
+    batch_size : int, default=64
+        Samples in a step. In rounds one half of them are labeled.
+    rate, weight_decay : float, default=3e-3 and 1e-2
+        Of AdamW.
+    device : str, default="cpu"
+        "cpu", "cuda", "cuda:N", or "auto" for a GPU where there is one.
+    random_state : int, RandomState instance or None, default=None
+        Decides everything random.
+
+    Attributes
+    ----------
+    nets_ : tuple of two modules
+        As the last round left them.
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_samples,)
+        The labels of the last round: those given, and of the others those kept; -1 where none was.
+    labeled_iter_ : ndarray of shape (n_samples,)
+        The round in which a sample was first labeled: 0 if it came with a label, -1 if it never was.
+    n_iter_ : int
+        The number of rounds.
+    termination_condition_ : {"all_labeled", "max_iter"}
+        Every sample was labeled in the end, or there were no more fractions.
+    n_features_in_ : int
+        Features of a row, or rows of an image.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if ``X`` has feature names that are all strings.
+    """
+
+    def __init__(
+        self,
+        net: str | None = None,
+        net_b: str | None = None,
+        *,
+        fractions: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0),
+        gamma: float = 4.0,
+        gamma2: float | None = None,
+        per_class: bool = True,
+        mixup: float | None = None,
+        augment: str = "shift",
+        epochs: int = 20,
+        epochs_round: int = 5,
+        min_steps: int = 200,
+        batch_size: int = 64,
+        rate: float = 3e-3,
+        weight_decay: float = 1e-2,
+        device: str = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.net = net
+        self.net_b = net_b
+        self.fractions = fractions
+        self.gamma = gamma
+        self.gamma2 = gamma2
+        self.per_class = per_class
+        self.mixup = mixup
+        self.augment = augment
+        self.epochs = epochs
+        self.epochs_round = epochs_round
+        self.min_steps = min_steps
+        self.batch_size = batch_size
+        self.rate = rate
+        self.weight_decay = weight_decay
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  scikit-learn's name
+        """Fit on labeled samples and on those whose ``y`` is -1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), (n_samples, H, W) or (n_samples, H, W, C)
+        y : array-like of shape (n_samples,)
+            -1 means unlabeled. Labels that are strings need an array of dtype object.
+        """
+        X, y = validate_data(self, X, y, allow_nd=True)  # noqa: N806
+        targets = Targets.read(y)
+        lines, plan = self._lines(X), self._plan(targets)
+        self._input = inputs.seen(X)
+        sets = Sets.of(self._input.tensor(X), targets.labeled, targets.codes, targets.unlabeled)
+        task = self._input.task(sets, tuple(map(str, targets.classes)), tuple(lines.values()), self.augment)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        execution = environment.pick_execution(self.device, fast=False)
+        trains = InMemory(task, Starts(starting.RANDOM, {}), execution, lines.__getitem__)
+        nets: dict[str, torch.nn.Module] = {}
+        lessons: dict[int, list[Taught]] = {}  # by round
+        with environment.threads(environment.fitting_threads(task.shape)):
+            for found in trains.train(plan.stages, task.labeled, lambda stage: streams.seed_of(seed, stage.name)):
+                nets |= found.nets
+                if found.pseudo is not None:
+                    lessons.setdefault(found.stage.round, []).append(_taught(found.pseudo))
+        taught = Transduction(targets)
+        for each in lessons.values():
+            taught.add(*each)
+        nobody = torch.arange(0)
+        self._task = replace(task, labeled=task.labeled.take(nobody), unlabeled=task.unlabeled.take(nobody))
+        self.nets_ = tuple(nets[line].cpu().eval() for line in "AB")
+        self.classes_ = targets.classes
+        self.transduction_, self.labeled_iter_ = taught.labels(), taught.first_rounds()
+        self.n_iter_ = taught.rounds
+        self.termination_condition_ = "all_labeled" if taught.complete else "max_iter"
+        return self
+
+    def _lines(self, X: npt.NDArray[Any]) -> dict[str, str]:  # noqa: N803
+        """The nets of both lines."""
+        if X.ndim not in (2, 3, 4):
+            raise ValueError(f"X must be rows of features or images, of 2 to 4 dimensions, not {X.ndim}")
+        net = self.net or (ROWS if X.ndim == 2 else IMAGES)
+        lines = {"A": net, "B": self.net_b or net}
+        for name in lines.values():
+            if names.is_frozen(name) or (X.ndim == 2 and names.kind(name) not in ("mlp", None)):
+                others = "mlp-W" if X.ndim == 2 else "nets that learn as a whole"
+                raise ValueError(f"net '{name}' cannot learn from X of {X.ndim} dimensions here; take {others}")
+        if self.augment not in augment.POLICIES:
+            raise ValueError(f"augment must be one of {', '.join(augment.POLICIES)}, not {self.augment!r}")
+        return lines
+
+    def _plan(self, targets: Targets) -> Plan:
+        """All stages; without unlabeled samples, or with too few to keep any, those of a Baseline."""
+        try:
+            kept = {each: selection.quota(each, len(targets.unlabeled)) for each in self.fractions}
+            # the most frequent of the classes that are predicted has at least so many samples
+            ranked = math.ceil(len(targets.unlabeled) / (len(targets.classes) if self.per_class else 1))
+            fractions = tuple(each for each in self.fractions if selection.quota(each, ranked))
+            half = max(1, self.batch_size // 2)
+            recipe = Recipe(
+                batch=self.batch_size,
+                batch_pseudo=half,
+                batch_labeled=half,
+                epochs=self._epochs(self.epochs, len(targets.labeled), self.batch_size),
+                epochs_round=tuple(self._epochs(self.epochs_round, kept[each], half) for each in fractions) or 1,
+                rate=self.rate,
+                rate_round=self.rate,
+                optimizer="adamw",
+                weight_decay=self.weight_decay,
+                decay="kernels",
+                mixup=self.mixup,
+                gamma=self.gamma,
+                gamma2=self.gamma2,
+                fractions=fractions or (1.0,),
+                per_class=self.per_class,
+                shape="pair",
+                ema=None,
+            )
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        method = catalogue.default() if fractions else catalogue.baseline()
+        return catalogue.plan(method.name, recipe)
+
+    def _epochs(self, wanted: int, samples: int, batch: int) -> int:
+        """As many as wanted, or as the least number of steps takes."""
+        return max(wanted, math.ceil(self.min_steps / math.ceil(samples / batch)))
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Probabilities of the classes, the mean of both nets', of shape (n_samples, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, allow_nd=True, reset=False)  # noqa: N806
+        if X.shape[1:] != self._input.size:
+            raise ValueError(f"X has samples of shape {X.shape[1:]}, and {self._input.size} were fitted")
+        device = environment.pick_device(self.device)
+        nets = [net.to(device) for net in self.nets_]
+        images = UnlabeledSet(tuple(map(str, range(len(X)))), self._input.tensor(X))
+        parts = [said.double().cpu() for _, said in inference.probabilities(nets, self._task, images, device)]
+        return torch.cat(parts).numpy()
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """The class of each sample."""
+        said = self.predict_proba(X)
+        return self.classes_[said.argmax(1)]  # type: ignore[no-any-return]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _taught(pseudo: PseudoLabels[torch.Tensor]) -> Taught:
+    return Taught(pseudo.labels.numpy(), pseudo.confidence.numpy(), pseudo.selected.numpy())
