@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from dmt import json_checks
+from dmt import files, json_checks
 from dmt.cli import terminal_text
 from dmt.errors import DmtError
 from dmt.fitting import run as fitting
@@ -105,7 +105,7 @@ def test_damage_is_one_line_or_harmless(
 @pytest.mark.parametrize("verb", ["score", "export", "fit"])
 def test_a_manifest_that_leads_elsewhere_is_refused(verb: str, trained: Path, verbs: Verbs) -> None:
     path, before = trained / "run.json", command.held(trained)
-    manifest = json.loads(path.read_text())
+    manifest = files.read_json(path)
     manifest["jobs"][0]["stages"][0]["place"] = "../../elsewhere"
     path.write_text(json.dumps(manifest))
     try:
@@ -115,7 +115,7 @@ def test_a_manifest_that_leads_elsewhere_is_refused(verb: str, trained: Path, ve
         path.write_bytes(before["run.json"])
     state = next(trained.glob("stages/A1-*/state.json"))
     content = state.read_bytes()
-    state.write_text(json.dumps(json.loads(content) | {"checkpoint": "/tmp"}))
+    state.write_text(json.dumps(files.read_json(state) | {"checkpoint": "/tmp"}))
     try:
         assert "checkpoint must be the name of a file" in command.refused(*verbs[verb])
     finally:

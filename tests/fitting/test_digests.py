@@ -163,7 +163,7 @@ def test_without_digests_numbers_must_be_possible(
 @pytest.mark.parametrize("state", [{"step": 10**9}, {"step": 7}, {"done": True}])
 def test_a_step_outside_of_the_plan_is_refused(state: dict[str, object], stopped: Path) -> None:
     (path,) = stopped.glob("stages/A1-*/state.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | state))
+    path.write_text(json.dumps(files.read_json(path) | state))
     said = refusal(stopped)
     assert f"{path} is damaged" in said
     assert "of 18 steps" in said
@@ -205,7 +205,7 @@ def test_evidence_of_another_net_is_none(whole: Path) -> None:
 def test_a_split_that_is_not_the_runs_is_refused(whole: Path) -> None:
     path = whole / "splits" / "seed-1.json"
     before = path.read_text()
-    parts = json.loads(before)
+    parts = files.read_json(path)
     path.write_text(json.dumps(parts | {"labeled": parts["labeled"][1:]}))
     assert f"{path} is damaged" in refusal(whole)
     path.unlink()

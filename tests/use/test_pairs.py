@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 import dmt
-from dmt import run_files
+from dmt import files, run_files
 from dmt.cli import app
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import ConfigError
@@ -82,7 +82,7 @@ def altered(run: Path, to: Path, name: str, **values: float) -> Path:
     """A copy of a run whose pair scored something else on validation."""
     shutil.copytree(run, to)
     path = file_of(to, name)
-    content = json.loads(path.read_text())
+    content = files.read_json(path)
     content["error"] = values.pop("error", content["error"])
     content["scores"]["validation"] |= values
     path.write_text(json.dumps(content))

@@ -1,0 +1,79 @@
+"""Commands that write files: tiny ones of every kind."""
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dmt import presets
+from dmt.data.pixels import scenes, segment_sets
+from tests.conftest import TINY_PIXELS
+from tests.data.folders import photo_layout
+
+DIGITS = "net=resnet8-4 labels=40 epochs=1 epochs_round=1 fractions=1 shape=pair batch_pseudo=512 batch_labeled=32"
+OWN = "shape=chain share=none epochs=1 epochs_round=1 fractions=1 batch=8 batch_pseudo=6 batch_labeled=2"
+PHOTOS, MASKS = "net=resnet8-4 size=16", "net=fcn-4 crop=32,32 size=64"
+SCENES = " ".join(f"{key}={value}" for key, value in TINY_PIXELS.items())
+
+LAZY = ("fitting.run", "auditing.auditor", "tuning.tuner", "reporting.report_file", "use.packing", "use.predict_masks",
+        "use.exporting", "own.rehearsal", "data.folders.doctor")  # fmt: skip
+"""Modules that verbs import in their functions."""
+
+RUN = "run"
+"""A finished run in the base, for commands that read one."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A command that writes to one place.
+
+    Attributes:
+        words: of the command, by the base's folder and the place to write to.
+    """
+
+    name: str
+    words: Callable[[Path, Path], list[object]]
+
+
+def settings(*lines: str) -> list[object]:
+    return [word for line in lines for pair in line.split() for word in ("--set", pair)]
+
+
+def fit(data: object, out: Path, *lines: str) -> list[object]:
+    return ["fit", data, "--out", out, "--device", "cpu", "--no-folds", "--checkpoint-every", 0, *settings(*lines)]
+
+
+SUBJECTS = (
+    Subject("digits", lambda base, out: fit("digits", out, DIGITS)),
+    Subject("scenes", lambda base, out: fit("scenes", out, SCENES, "shape=pair")),
+    Subject("photos", lambda base, out: fit(base / "photos", out, OWN, PHOTOS)),
+    Subject("masks", lambda base, out: fit(base / "masks", out, OWN, MASKS)),
+    Subject("audit", lambda base, out: ["audit", base / RUN, "--out", out, "--folds", 2, "--count", 3, "--device", "cpu"]),
+    Subject(
+        "tune",
+        lambda base, out: ["tune", "digits", "--out", out, "--grid", "gamma=1,4", "--device", "cpu", *settings(DIGITS)],
+    ),
+    Subject("pack", lambda base, out: ["pack", base / RUN, "--out", out, "--part-size", "20KB"]),
+    Subject("report", lambda base, out: ["report", base / RUN, "--out", out / "report.html"]),
+)  # fmt: skip
+
+BY_NAME = {subject.name: subject for subject in SUBJECTS}
+
+
+def make_inputs(base: Path) -> None:
+    """Folders of images; those who need a run train it."""
+    photo_layout.write_classes(base / "photos", labeled=5, unlabeled=6, test=2)
+    photo_layout.write_masks(base / "masks", labeled=8, unlabeled=4, test=2)
+
+
+def warm_up() -> None:
+    """Import what commands import when they begin, and make scenes, of which there are 40 and 12 from now on."""
+    for name in LAZY:
+        importlib.import_module(f"dmt.{name}")
+    presets.get("scenes")  # it knows how many there are
+    parts = scenes.scenes(train=40, test=12)
+    few = dataclasses.replace(
+        segment_sets.SEGMENT_SETS["scenes"], train=40, test=12, read=lambda folder, notify, tell: parts
+    )
+    segment_sets.SEGMENT_SETS["scenes"] = few
