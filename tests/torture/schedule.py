@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 from dmt.runs.progress import duration
 from tests.torture.parts import Failure, Outcome, Part, Place
 
-CHUNK = 8.0
+CHUNK = 15.0
 """Seconds that a fork works, roughly: long enough to cost nothing, short enough for an ETA."""
 
 PATIENCE = 300.0
@@ -43,7 +44,8 @@ def conduct(part: Part, case: str, base: Path, room: Path, seed: int) -> Found:
     """One case in this process."""
     began = time.monotonic()
     room.mkdir(parents=True)
-    outcome, failure = Outcome("failed", 0), None
+    outcome: Outcome = Outcome("failed", 0)
+    failure: str | None = None
     try:
         outcome = part.run(case, Place(base, room, random.Random(f"{seed} {part.name} {case}")))
     except (Failure, AssertionError) as error:
@@ -128,6 +130,7 @@ class Schedule:
         return _Fork(part, cases, process, news, heard=time.monotonic())
 
     def _cases(self, part: Part, cases: list[str], news: Path) -> None:
+        os.fsync = lambda file: None  # what is flushed outlives a killed process anyway
         base = self._work / part.name
         if not cases:
             base.mkdir()
@@ -187,7 +190,7 @@ class Schedule:
 
 def repeat(found: Found, seed: int) -> str:
     """The command that repeats a case."""
-    return f"python -m tests.torture --seed {seed} --only {found.part} --case {found.case}"
+    return f"python -m tests.torture --seed {seed} --only {found.part} --case {shlex.quote(found.case)}"
 
 
 def _tell(news: Path, value: dict[str, Any]) -> None:

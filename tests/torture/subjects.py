@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from PIL import Image
+
 from dmt import presets
 from dmt.data.pixels import scenes, segment_sets
 from tests.conftest import TINY_PIXELS
@@ -16,9 +18,17 @@ OWN = "shape=chain share=none epochs=1 epochs_round=1 fractions=1 batch=8 batch_
 PHOTOS, MASKS = "net=resnet8-4 size=16", "net=fcn-4 crop=32,32 size=64"
 SCENES = " ".join(f"{key}={value}" for key, value in TINY_PIXELS.items())
 
-LAZY = ("fitting.run", "auditing.auditor", "tuning.tuner", "reporting.report_file", "use.packing", "use.predict_masks",
-        "use.exporting", "own.rehearsal", "data.folders.doctor")  # fmt: skip
-"""Modules that verbs import in their functions."""
+LAZY = (
+    "torch._dynamo",
+    *(
+        f"dmt.{name}"
+        for name in (
+            "fitting.run", "auditing.auditor", "tuning.tuner", "reporting.report_file", "use.packing",
+            "use.predict_masks", "use.exporting", "own.rehearsal", "data.folders.doctor",
+        )
+    ),
+)  # fmt: skip
+"""Modules that are imported when they are needed first."""
 
 RUN = "run"
 """A finished run in the base, for commands that read one."""
@@ -46,7 +56,7 @@ def fit(data: object, out: Path, *lines: str) -> list[object]:
 
 SUBJECTS = (
     Subject("digits", lambda base, out: fit("digits", out, DIGITS)),
-    Subject("scenes", lambda base, out: fit("scenes", out, SCENES, "shape=pair")),
+    Subject("scenes", lambda base, out: fit("scenes", out, SCENES, "shape=chain fractions=1 epochs=1")),
     Subject("photos", lambda base, out: fit(base / "photos", out, OWN, PHOTOS)),
     Subject("masks", lambda base, out: fit(base / "masks", out, OWN, MASKS)),
     Subject("audit", lambda base, out: ["audit", base / RUN, "--out", out, "--folds", 2, "--count", 3, "--device", "cpu"]),
@@ -70,7 +80,8 @@ def make_inputs(base: Path) -> None:
 def warm_up() -> None:
     """Import what commands import when they begin, and make scenes, of which there are 40 and 12 from now on."""
     for name in LAZY:
-        importlib.import_module(f"dmt.{name}")
+        importlib.import_module(name)
+    Image.init()
     presets.get("scenes")  # it knows how many there are
     parts = scenes.scenes(train=40, test=12)
     few = dataclasses.replace(
