@@ -40,12 +40,12 @@ class Seen:
 
     Attributes:
         refused: whether it ended in one line.
-        notes: what it said on standard error.
+        notes: what it said of something that is not as it should be.
         result: what it printed and wrote.
     """
 
     refused: bool
-    notes: str
+    notes: tuple[str, ...]
     result: dict[str, Any]
 
 
@@ -74,7 +74,8 @@ class Verb:
                 result |= {f"{path.name}/{name}": content for name, content in remains.of(path).items()}
             elif code != 2 and path.is_file():
                 result[path.name] = remains.content(path, path.parent)
-        return Seen(code == 2, TOOK.sub("", said), result)
+        notes = tuple(line for line in said.splitlines() if line.startswith("note: "))
+        return Seen(code == 2, notes, result)
 
 
 @dataclass

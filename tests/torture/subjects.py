@@ -56,7 +56,7 @@ def fit(data: object, out: Path, *lines: str) -> list[object]:
 
 SUBJECTS = (
     Subject("digits", lambda base, out: fit("digits", out, DIGITS)),
-    Subject("scenes", lambda base, out: fit("scenes", out, SCENES, "shape=chain fractions=1 epochs=1")),
+    Subject("scenes", lambda base, out: fit("scenes", out, SCENES, "shape=chain share=none fractions=1 epochs=1")),
     Subject("photos", lambda base, out: fit(base / "photos", out, OWN, PHOTOS)),
     Subject("masks", lambda base, out: fit(base / "masks", out, OWN, MASKS)),
     Subject("audit", lambda base, out: ["audit", base / RUN, "--out", out, "--folds", 2, "--count", 3, "--device", "cpu"]),
