@@ -18,7 +18,20 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it looks into /proc")
 def test_a_few_cases_go_well(tmp_path: Path) -> None:
     out = tmp_path / "torture.json"
-    words = ["--out", out, "--seed", "3", "--minutes", "0.1", "--only", "folders,two-writers", "--jobs", "1", "--work", tmp_path]
+    words = [
+        "--out",
+        out,
+        "--seed",
+        "3",
+        "--minutes",
+        "0.1",
+        "--only",
+        "folders,two-writers",
+        "--jobs",
+        "1",
+        "--work",
+        tmp_path,
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.torture", *map(str, words)],
         cwd=ROOT,

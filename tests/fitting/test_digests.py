@@ -252,3 +252,23 @@ def test_killed_before_its_scores_a_stage_writes_no_net_again(
     fit(stopped)
     assert times == {path: path.stat().st_mtime_ns for path in stopped.glob("stages/A1-*/step-*/*")}
     assert nets(stopped) == nets(runs[0])
+
+
+def test_killed_before_it_was_judged_a_stage_is_judged_when_it_resumes(
+    runs: tuple[Path, Path], stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Journal.write
+
+    def killed(self: Journal, kind: str, **values: object) -> None:
+        if kind == "guard":
+            raise KeyboardInterrupt
+        real(self, kind, **values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fit(stopped)
+    fit(stopped)
+    for run in (stopped, runs[0]):
+        (path,) = run.glob("stages/A1-*/journal.jsonl")
+        assert [line["kind"] for line in Journal(path).read()][-2:] == ["round", "guard"]

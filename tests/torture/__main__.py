@@ -48,6 +48,7 @@ def main() -> int:
     if options.case is not None:
         plan = {part: [options.case] for part in plan}
     subjects.warm_up()
+    subjects.fewer_scenes()
     work = Path(tempfile.mkdtemp(prefix="dmt-torture-", dir=options.work))
     began = time.monotonic()
     try:
@@ -66,7 +67,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="the record")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=WHOLE, help="on two free cores, roughly; fewer are fewer cases")
+    parser.add_argument(
+        "--minutes", type=float, default=WHOLE, help="on two free cores, roughly; fewer are fewer cases"
+    )
     parser.add_argument("--only", metavar="PART,…", help="parts to do")
     parser.add_argument("--case", metavar="NAME", help="one case, to repeat it")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")

@@ -122,7 +122,7 @@ class Operations:
             setattr(os, name, self._around(name, getattr(os, name)))
         os.open = self._around("open", os.open, lambda args: bool(args[1] & WRITING))
         opening = self._around("open", io.open, _writes)
-        io.open = builtins.open = opening  # type: ignore[assignment]
+        io.open = builtins.open = opening
         os.fsync = self._fsync  # type: ignore[assignment]
 
     def _fsync(self, file: Any) -> None:

@@ -1,4 +1,4 @@
-"""Clocks that jump by days while a run trains, and files from the future: the same results, and forecasts that mean something."""
+"""Clocks that jump by days while a run trains, and files from the future: nothing depends on them."""
 
 import datetime
 import os

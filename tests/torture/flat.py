@@ -1,6 +1,5 @@
 """Nothing grows: memory, descriptors and threads over ten thousand steps, and over many fits in one process."""
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,14 +34,14 @@ class Sample(Silent):
         values = {key: rest.split()[0] for key, _, rest in (line.partition(":") for line in lines) if rest.split()}
         self.memory.append(float(values["RssAnon"]) / 1024)
         self.threads.append(int(values["Threads"]))
-        self.descriptors.append(len(os.listdir("/proc/self/fd")))
+        self.descriptors.append(len(list(Path("/proc/self/fd").iterdir())))
 
 
 class Flat(Part):
     name = "flat"
     about = (
-        f"A stage of {STEPS:,} steps on digits, sampled every {EVERY}, and {FITS} whole fits one after the other in one "
-        f"process: after the first quarter, memory grows by less than {MOST:.0f} MB, and descriptors and threads stay."
+        f"A stage of {STEPS:,} steps on digits, sampled every {EVERY}, and {FITS} whole fits one after the other "
+        f"in one process: after the first quarter, memory grows by less than {MOST:.0f} MB, and descriptors and threads stay."
     )
     seconds = 60.0
 
@@ -58,7 +57,7 @@ class Flat(Part):
                 raise Failure(f"the stage had {sample.steps} steps, not {STEPS}")
             title = f"{sample.steps:,} steps of one stage"
         else:
-            settings = dict(pair.split("=", 1) for pair in subjects.DIGITS.split())
+            settings = {key: value for key, _, value in (pair.partition("=") for pair in subjects.DIGITS.split())}
             for _ in range(FITS):
                 with tempfile.TemporaryDirectory(dir=at.room) as out:
                     dmt.fit("digits", out=Path(out) / "run", settings=settings, device="cpu", watcher=Silent())

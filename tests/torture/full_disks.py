@@ -22,8 +22,8 @@ MAKING = ("open", "fsync", "mkdir", "link")
 class FullDisks(Part):
     name = "full-disks"
     about = (
-        "A command writes to a disk that is too small for it, or has too few inodes: a tmpfs where mounting is allowed, "
-        "else every operation that needs room fails from one on that is drawn. It ends with one line that says so. "
+        "A command writes to a disk that is too small for it, or has too few inodes: a tmpfs where mounting is "
+        "allowed, else every operation that needs room fails from one on that is drawn. It ends with one line that says so. "
         "Then room is made, and the same command ends like an undisturbed one."
     )
     seconds = 3.0
@@ -45,7 +45,9 @@ class FullDisks(Part):
         disk.mkdir()
         files = len(list((at.base / f"{name}-room/out").rglob("*")))
         share = (int(number) + 0.5) / (SIZES if what == "size" else INODES)
-        limit = f"size={max(4096, int(share * sizes[name]))}" if what == "size" else f"nr_inodes={2 + int(share * files)}"
+        limit = (
+            f"size={max(4096, int(share * sizes[name]))}" if what == "size" else f"nr_inodes={2 + int(share * files)}"
+        )
         mounted = _mount(disk, limit)
         try:
             full = _full if mounted else self._injected(at, name, disk)
@@ -62,9 +64,10 @@ class FullDisks(Part):
         finally:
             if mounted:
                 subprocess.run(["umount", "-l", disk], check=True)
-        how = "a small disk" if mounted else "failing operations"
-        done = "in time" if ended.code == 0 else "too late"
-        return Outcome(f"{name}, {'room' if what == 'size' else 'inodes'} of {how}, {'enough' if done == 'in time' else 'refused'}")
+        lacking = "room" if what == "size" else "inodes"
+        if not mounted:
+            lacking += " (injected)"
+        return Outcome(f"{name}, too little {lacking}, {'refused' if ended.code else 'enough after all'}")
 
     def _injected(self, at: Place, name: str, disk: Path) -> Any:
         def fail(kind: str, subject: Any) -> None:

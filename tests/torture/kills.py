@@ -25,7 +25,8 @@ class Kills(Part):
     about = (
         "Processes get SIGKILL before an operation on files that is drawn (every fourth time what was being flushed is "
         "cut short, too) or at a moment that is drawn; some of those that resume are killed again. "
-        "The same command then ends with exit code 0, and every file equals that of an undisturbed run, clocks left out."
+        "The same command then ends with exit code 0, and every file equals that of an undisturbed run, clocks left "
+        "out; a page that was being written may leave a hidden .dmt-tmp- file beside it."
     )
     seconds = 1.5
 
@@ -51,8 +52,10 @@ class Kills(Part):
         for _ in range(2 if at.rng.random() < 0.3 else 1):
             killed += self._kill(words, how, known, at)
         resume(words, at.room)
-        remains.require_same(remains.of(at.room / "out"), pickle.loads((at.base / f"{name}.pickle").read_bytes()))
-        require_clean(at.room / "out")
+        found = remains.of(at.room / "out")
+        if name == "report":  # it is written into a user's folder, in which nobody sweeps
+            found = {path: each for path, each in found.items() if not path.startswith(files.TEMPORARY)}
+        remains.require_same(found, pickle.loads((at.base / f"{name}.pickle").read_bytes()))
         return Outcome(f"{name}, killed at {'a moment' if how == 'moment' else 'a file operation'}", killed)
 
     def _kill(self, words: list[object], how: str, known: dict[str, float], at: Place) -> int:
@@ -93,9 +96,3 @@ def reference(base: Path, name: str) -> None:
 def resume(words: list[object], room: Path) -> None:
     """Repeat a command; it must go well."""
     children.succeeded(children.call(children.dmt(words, Operations(room).install), room / "again.log"))
-
-
-def require_clean(out: Path) -> None:
-    left = [str(path) for path in out.rglob(f"{files.TEMPORARY}*")]
-    if left:
-        raise Failure(f"temporary files are left: {left[:3]}")

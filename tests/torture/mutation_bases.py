@@ -172,7 +172,15 @@ def _stop(room: Path, *lines: str, stage: int = 2) -> None:
     """A run on the room's images, or on digits if it has none, that was stopped in its first round."""
     pairs = dict(pair.split("=", 1) for line in lines for pair in line.split())
     try:
-        dmt.fit(_data(room), out=room / "it", settings=pairs, start=_start(room), device="cpu", watcher=_StopAt(stage), folds=False)
+        dmt.fit(
+            _data(room),
+            out=room / "it",
+            settings=pairs,
+            start=_start(room),
+            device="cpu",
+            watcher=_StopAt(stage),
+            folds=False,
+        )
     except stopping.Stopped:
         return
     raise AssertionError("it was not stopped")
@@ -280,7 +288,7 @@ def _make_audit(room: Path) -> None:
 
 
 def _audit(room: Path) -> list[object]:
-    return ["audit", room / "run", "--out", room / "it", "--folds", 2, "--count", 3, "--device", "cpu"]
+    return subjects.audit(room / "run", room / "it")
 
 
 def _tune(room: Path) -> list[object]:
@@ -323,7 +331,6 @@ def _called(name: str, work: Callable[[], str]) -> Verb:
         try:
             return 0, work(), ""
         except DmtError as error:
-            assert "\n" not in str(error), error
             return 2, "", str(error)
 
     return Verb(name, act)
@@ -331,7 +338,9 @@ def _called(name: str, work: Callable[[], str]) -> Verb:
 
 def _make_settings(room: Path) -> None:
     (room / "it").mkdir()
-    text = 'net = "resnet8-4"\nepochs = 2\nfractions = [0.5, 1.0]\ngamma = 4.0\n\n[online]\nepochs = 3\nthreshold = 0.9\n'
+    text = (
+        'net = "resnet8-4"\nepochs = 2\nfractions = [0.5, 1.0]\ngamma = 4.0\n\n[online]\nepochs = 3\nthreshold = 0.9\n'
+    )
     (room / "it/settings.toml").write_text(text)
 
 
@@ -364,7 +373,9 @@ BASES = {
     "pixels": Kind(_make_stopped(_pairs, LONG, subjects.MASKS), _resumed(LONG, subjects.MASKS)),
     "features": Kind(_make_stopped(_encoded, LONG, FEATURES), _resumed(LONG, FEATURES)),
     "squares": _in_files(Kind(_make_stopped(_photos, LONG, subjects.PHOTOS), _resumed(LONG, subjects.PHOTOS))),
-    "pack": Kind(_make_pack, lambda room: [_command("unpack", ["unpack", room / "it", "--out", room / "un"], room / "un")]),
+    "pack": Kind(
+        _make_pack, lambda room: [_command("unpack", ["unpack", room / "it", "--out", room / "un"], room / "un")]
+    ),
     "tune": Kind(lambda room: _train(_tune(room)), lambda room: [_command("tune", _tune(room), kept=room / "it")]),
     "audit": Kind(_make_audit, lambda room: [_command("audit", _audit(room), kept=room / "it")]),
     "export": Kind(_make_export, lambda room: [_called("load", lambda: _loaded(room / "it/net"))]),

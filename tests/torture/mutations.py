@@ -101,8 +101,8 @@ BY_TITLE = {target.title: target for target in TARGETS}
 class Mutations(Part):
     name = "mutations"
     about = (
-        "One file gets a flipped bit, a hole of zeros, a missing end, or another value in its JSON; then a verb reads it. "
-        "It ends with one line and exit code 2 or a note (noticed), or prints and writes what it did before (harmless). "
+        "One file gets a flipped bit, a hole of zeros, a missing end, or another value in its JSON; then a verb reads "
+        "it. It ends with one line and exit code 2 or a note, or prints and writes what it did before (harmless). "
         "Where a change is the user's to make (images, masks, tables, settings, starts) or shows in a picture only, "
         "results may differ: those are judged by tracebacks and hangs alone, and counted apart."
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-class Failure(Exception):  # noqa: N818  it is what a case found, not an error of ours
+class Failure(Exception):
     """Something that must not happen."""
 
 

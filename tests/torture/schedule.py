@@ -130,7 +130,7 @@ class Schedule:
         return _Fork(part, cases, process, news, heard=time.monotonic())
 
     def _cases(self, part: Part, cases: list[str], news: Path) -> None:
-        os.fsync = lambda file: None  # what is flushed outlives a killed process anyway
+        os.fsync = lambda fd: None  # what is flushed outlives a killed process anyway
         base = self._work / part.name
         if not cases:
             base.mkdir()

@@ -54,12 +54,16 @@ def fit(data: object, out: Path, *lines: str) -> list[object]:
     return ["fit", data, "--out", out, "--device", "cpu", "--no-folds", "--checkpoint-every", 0, *settings(*lines)]
 
 
+def audit(run: Path, out: Path) -> list[object]:
+    return ["audit", run, "--out", out, "--folds", 2, "--count", 3, "--device", "cpu"]
+
+
 SUBJECTS = (
     Subject("digits", lambda base, out: fit("digits", out, DIGITS)),
     Subject("scenes", lambda base, out: fit("scenes", out, SCENES, "shape=chain share=none fractions=1 epochs=1")),
     Subject("photos", lambda base, out: fit(base / "photos", out, OWN, PHOTOS)),
     Subject("masks", lambda base, out: fit(base / "masks", out, OWN, MASKS)),
-    Subject("audit", lambda base, out: ["audit", base / RUN, "--out", out, "--folds", 2, "--count", 3, "--device", "cpu"]),
+    Subject("audit", lambda base, out: audit(base / RUN, out)),
     Subject(
         "tune",
         lambda base, out: ["tune", "digits", "--out", out, "--grid", "gamma=1,4", "--device", "cpu", *settings(DIGITS)],
@@ -78,10 +82,14 @@ def make_inputs(base: Path) -> None:
 
 
 def warm_up() -> None:
-    """Import what commands import when they begin, and make scenes, of which there are 40 and 12 from now on."""
+    """Import what commands import when they begin."""
     for name in LAZY:
         importlib.import_module(name)
     Image.init()
+
+
+def fewer_scenes() -> None:
+    """For the rest of this process "scenes" are 40 and 12 of them, made once."""
     presets.get("scenes")  # it knows how many there are
     parts = scenes.scenes(train=40, test=12)
     few = dataclasses.replace(

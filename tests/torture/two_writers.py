@@ -20,8 +20,8 @@ REFUSED = "in use by another process"
 class TwoWriters(Part):
     name = "two-writers"
     about = (
-        "A process is held in the middle of its work; another one starts the same command in the same folder, or packs, "
-        "audits, scores or reports the run. Who would write is refused in one line; who only reads may go on. "
+        "A process is held in the middle of its work; another one starts the same command in the same folder, or "
+        "packs, audits, scores or reports the run. Who would write is refused in one line; who only reads may go on. "
         "The first one then ends like an undisturbed one. In a race both start at once, and the folder ends whole."
     )
     seconds = 4.0
@@ -94,5 +94,3 @@ def _until(held: Path) -> None:
             raise Failure("the first process did not come to its middle")
         time.sleep(0.01)
     time.sleep(0.05)
-
-

@@ -88,7 +88,7 @@ def pair_folder(nets: Sequence[Net]) -> Path:
 
 
 def read_pair(nets: tuple[Net, ...]) -> NetResult | None:
-    """Two nets together; None if they were not measured yet, or the file is damaged, which is said: it can be made again."""
+    """Two nets together; None if they were not measured yet, or their file is damaged, which is said."""
     path = pair_folder(nets) / run_files.PAIR_SCORES
     if not path.exists():
         return None
