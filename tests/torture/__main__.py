@@ -57,7 +57,8 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     failed = [each for each in found if each.failure is not None]
     if options.out is not None:
-        record.write(options.out, found, list(plan), options.seed, time.monotonic() - began)
+        command = f"python -m tests.torture --seed {options.seed} --minutes {options.minutes:g} --only {','.join(only)}"
+        record.write(options.out, record.summary(found, list(plan), command, options.seed, time.monotonic() - began))
         print(f"written to {options.out} and {options.out.with_suffix('.md')}")
     print(f"{len(found):,} cases, {len(failed)} failed")
     return 1 if failed else 0

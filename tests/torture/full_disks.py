@@ -23,8 +23,8 @@ class FullDisks(Part):
     name = "full-disks"
     about = (
         "A command writes to a disk that is too small for it, or has too few inodes: a tmpfs where mounting is "
-        "allowed, else every operation that needs room fails from one on that is drawn. It ends with one line that says so. "
-        "Then room is made, and the same command ends like an undisturbed one."
+        "allowed, else every operation that needs room fails from one on that is drawn. It ends with one line that "
+        "says so. Then room is made, and the same command ends like an undisturbed one."
     )
     seconds = 3.0
 

@@ -20,7 +20,7 @@ COUNT = 120
 NAMES = ("-rf.jpg", " .jpg", "a\nb.jpg", "ü.jpg", "=1+1.jpg", "'quoted'.jpg", "%s{}.jpg", "$(x).jpg",
          "x" * 200 + ".jpg", "<b>.jpg", "a,b.jpg", "\x1b[31m.jpg", "CON.jpg", ".hidden.jpg", "UPPER.JPG",
          "no-ending", "two.jpg.png")  # fmt: skip
-ROWS = ("", "missing.jpg,disk", "0000.jpg", "0000.jpg,disk,more", "0000.jpg,", ",disk", '"0000.jpg,disk', 
+ROWS = ("", "missing.jpg,disk", "0000.jpg", "0000.jpg,disk,more", "0000.jpg,", ",disk", '"0000.jpg,disk',
         "0001.jpg,=1+1", "0000.jpg,square", "../outside/secret.jpg,disk", "/etc/passwd,disk", "\x00,disk",
         "0002.jpg," + "x" * 5000)  # fmt: skip
 

@@ -1,7 +1,6 @@
 """The record of a torture: counts by kind, and where and how it was made."""
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,18 +14,16 @@ from tests.torture.parts import Part
 from tests.torture.schedule import Found, repeat
 
 
-def write(out: Path, found: Sequence[Found], parts: Sequence[Part], seed: int, seconds: float) -> None:
+def write(out: Path, content: dict[str, Any]) -> None:
     """As JSON, and as Markdown beside it."""
-    content = summary(found, parts, seed, seconds)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     out.with_suffix(".md").write_text(markdown(content))
 
 
-def summary(found: Sequence[Found], parts: Sequence[Part], seed: int, seconds: float) -> dict[str, Any]:
-    """Plain values."""
+def summary(found: Sequence[Found], parts: Sequence[Part], command: str, seed: int, seconds: float) -> dict[str, Any]:
+    """Plain values. The command is given without paths, which are nobody's business."""
     made = environment.describe(torch.device("cpu"))
-    command = f"python -m tests.torture {' '.join(sys.argv[1:])}".strip()
     kept = {key: made[key] for key in ("dmt", "python", "torch", "numpy", "hardware", "git")}
     return {
         "command": command,
