@@ -41,7 +41,8 @@ class Flat(Part):
     name = "flat"
     about = (
         f"A stage of {STEPS:,} steps on digits, sampled every {EVERY}, and {FITS} whole fits one after the other "
-        f"in one process: after the first quarter, memory grows by less than {MOST:.0f} MB, and descriptors and threads stay."
+        f"in one process: after the first quarter, memory grows by less than {MOST:.0f} MB, "
+        "and descriptors and threads stay."
     )
     seconds = 60.0
 
