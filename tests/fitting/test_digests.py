@@ -272,3 +272,12 @@ def test_killed_before_it_was_judged_a_stage_is_judged_when_it_resumes(
     for run in (stopped, runs[0]):
         (path,) = run.glob("stages/A1-*/journal.jsonl")
         assert [line["kind"] for line in Journal(path).read()][-2:] == ["round", "guard"]
+
+
+def test_a_trained_stage_whose_journal_lost_its_end_is_said(whole: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (path,) = whole.glob("stages/A1-*/journal.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if b'"kind": "round"' not in line and b'"guard"' not in line))
+    reading.read(Folder(whole))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(f"{path.parent} is trained, but its journal does not tell what came out; repeat the fit")

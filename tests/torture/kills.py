@@ -35,8 +35,9 @@ class Kills(Part):
 
     def prepare(self, base: Path) -> None:
         subjects.make_inputs(base)
-        run = subjects.BY_NAME["digits"].words(base, base / subjects.RUN)
-        children.succeeded(children.call(children.dmt(run), base / "run.log"))
+        if set(self._names) & subjects.READING:
+            run = subjects.BY_NAME["digits"].words(base, base / subjects.RUN)
+            children.succeeded(children.call(children.dmt(run), base / "run.log"))
         for name in self._names:
             reference(base, name)
 

@@ -72,6 +72,9 @@ SUBJECTS = (
     Subject("report", lambda base, out: ["report", base / RUN, "--out", out / "report.html"]),
 )  # fmt: skip
 
+READING = frozenset({"audit", "pack", "report"})
+"""Subjects that need a finished run."""
+
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 
 

@@ -285,6 +285,14 @@ def test_a_damaged_file_is_as_good_as_none(digits: Path, tmp_path: Path) -> None
     assert of(tmp_path / "run").both is None
 
 
+def test_damaged_scores_of_a_pair_are_said(digits: Path, tmp_path: Path, command: Command) -> None:
+    run = Path(shutil.copytree(digits, tmp_path / "run"))
+    path = file_of(run, "A1")
+    path.write_text(path.read_text().replace("accuracy", "Accuracy", 1))
+    _, said = command("report", run)
+    assert f"note: {path} is damaged, so one net of the pair stands for both" in said
+
+
 def test_a_lean_pack_carries_what_both_came_to(digits: Path, tmp_path: Path) -> None:
     packing.pack(digits, tmp_path / "packed", 10**9, lean=True)
     lean = packing.unpack(tmp_path / "packed", tmp_path / "lean")
