@@ -82,8 +82,9 @@ def require_no_links(folder: Path) -> None:
                 raise RunError(f"{path} is a link, and a run holds its files itself; copy it without links: cp -rL")
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write(path, json_bytes(sealed(value), indent=1) + b"\n")
+def write_json(path: Path, value: Any) -> None:
+    """With a checksum, if it is an object."""
+    write(path, json_bytes(sealed(value) if isinstance(value, Mapping) else value, indent=1) + b"\n")
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:

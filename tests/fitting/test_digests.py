@@ -219,7 +219,7 @@ def test_killed_between_files_and_state_a_run_resumes(
     """Files of a newer checkpoint lie beside a state that does not know them yet."""
     real = files.write_json
 
-    def killed(path: Path, value: dict[str, object]) -> None:
+    def killed(path: Path, value: object) -> None:
         if path.name == "state.json":
             raise KeyboardInterrupt
         real(path, value)

@@ -96,6 +96,17 @@ def test_a_line_that_changed_is_noticed(tmp_path: Path, caplog: pytest.LogCaptur
     ]
 
 
+def test_a_missing_end_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = Journal(tmp_path / "j.jsonl")
+    for step in (10, 20):
+        journal.write("interval", step=step, loss=0.5)
+    journal.path.write_bytes(journal.path.read_bytes()[:-5])
+    assert [line["step"] for line in journal.read()] == [10]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the last line of {journal.path} is damaged and left out"
+    ]
+
+
 def test_a_finished_stage_drops_its_optimizer(tmp_path: Path) -> None:
     fit(tmp_path, stop_after=5)
     kept = {"A-raw.safetensors", "A-ema.safetensors"}

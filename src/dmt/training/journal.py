@@ -32,7 +32,7 @@ class Journal:
         if not self.path.exists():
             return
         files.require_plain(self.path)
-        lines = self.path.read_bytes().split(b"\n")[:-1]
+        *lines, torn = self.path.read_bytes().split(b"\n")
         for number, line in enumerate(lines, start=1):
             try:
                 found = files.require_sealed(json.loads(line))
@@ -46,6 +46,8 @@ class Journal:
             except json_checks.Mismatch as error:
                 raise self._damaged(number, error) from error
             yield found
+        if torn:  # by a crash, or the end is missing
+            _tell(self.path)
 
     def _damaged(self, number: int, error: Exception) -> RunError:
         return RunError(
