@@ -234,6 +234,14 @@ def test_killed_between_files_and_state_a_run_resumes(
     assert nets(stopped) == nets(runs[0])
 
 
+def test_killed_before_its_manifest_a_run_begins_anew(tmp_path: Path) -> None:
+    left = tmp_path / "run" / f"{files.TEMPORARY}0"
+    left.parent.mkdir()
+    left.write_text("{")
+    dmt.fit("digits", out=tmp_path / "run", method="baseline", settings=SETTINGS, watcher=Silent())
+    assert not left.exists()
+
+
 def test_killed_before_its_scores_a_stage_writes_no_net_again(
     runs: tuple[Path, Path], stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,13 +50,15 @@ class Kills(Part):
         known = json.loads((at.base / f"{name}.json").read_text())
         words = subjects.BY_NAME[name].words(at.base, at.room / "out")
         killed = 0
-        for _ in range(2 if at.rng.random() < 0.3 else 1):
+        for _ in range(2 if at.rng.random() < 0.3 and name != "pack" else 1):
             killed += self._kill(words, how, known, at)
-        resume(words, at.room)
+        known_files = pickle.loads((at.base / f"{name}.pickle").read_bytes())
+        if name != "pack" or remains.differences(remains.of(at.room / "out"), known_files):
+            resume(words, at.room)  # a complete pack is not made again
         found = remains.of(at.room / "out")
         if name == "report":  # it is written into a user's folder, in which nobody sweeps
             found = {path: each for path, each in found.items() if not path.startswith(files.TEMPORARY)}
-        remains.require_same(found, pickle.loads((at.base / f"{name}.pickle").read_bytes()))
+        remains.require_same(found, known_files)
         return Outcome(f"{name}, killed at {'a moment' if how == 'moment' else 'a file operation'}", killed)
 
     def _kill(self, words: list[object], how: str, known: dict[str, float], at: Place) -> int:

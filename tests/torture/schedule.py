@@ -20,7 +20,7 @@ from tests.torture.parts import Failure, Outcome, Part, Place
 CHUNK = 15.0
 """Seconds that a fork works, roughly: long enough to cost nothing, short enough for an ETA."""
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds without news after which a fork hangs."""
 
 EVERY = 5.0
@@ -103,13 +103,13 @@ class Schedule:
         return self.found
 
     def _next(self, unprepared: list[Part], ready: set[Part], waiting: dict[Part, list[str]]) -> _Fork | None:
-        """The part with most left to do, once it is prepared; parts are prepared first."""
+        """Long cases first, then the part with most left to do; parts are prepared before."""
         if unprepared:
             return self._fork(unprepared.pop(0), [])
         open_ = [part for part in waiting if part in ready and waiting[part]]
         if not open_:
             return None
-        part = max(open_, key=lambda each: len(waiting[each]) * self._pace(each))
+        part = max(open_, key=lambda each: (self._pace(each) > CHUNK, len(waiting[each]) * self._pace(each)))
         count = max(1, round(CHUNK / self._pace(part)))
         cases, waiting[part] = waiting[part][:count], waiting[part][count:]
         return self._fork(part, cases)

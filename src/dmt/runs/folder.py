@@ -104,11 +104,11 @@ class Folder:
         with self.reserved():
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
-                self.sweep()
                 if "warnings" in head and self.warnings() is None:  # made before images were checked
                     files.write_json(self.path / MANIFEST, self.manifest() | {"warnings": list(head["warnings"])})
             else:
                 files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})
+            self.sweep()
             yield self.manifest()
 
     @contextmanager
