@@ -7,7 +7,7 @@ export OMP_WAIT_POLICY := passive
 PARALLEL ?= -n $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count()) + 1)') --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format clean
+.PHONY: help demo test torture check format clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, 
 test: .venv/.full  ## run the checks and the whole suite
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest $(PARALLEL)
+
+torture: .venv/.full  ## kill, damage, fill up and confuse runs, and write the record of it (about 15 minutes on two free cores)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture --out benchmarks/results/torture.json
 
 check: .venv/.full  ## format, lint, types and the fast tests: before every commit
 	@$(MAKE) --no-print-directory lint

@@ -2,13 +2,14 @@
 
 import contextlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
 from dmt.cli import app
 
 
-def run(*words: object) -> tuple[int, str, str]:
+def run(*words: object, codes: Sequence[int] = (0, 2)) -> tuple[int, str, str]:
     """Exit code, standard output, standard error; a failure must be one line that is no mistake of ours."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
@@ -21,7 +22,7 @@ def run(*words: object) -> tuple[int, str, str]:
         except SystemExit as ended:
             code = int(ended.code or 0)
     said = err.getvalue()
-    assert code in (0, 2), (code, said)
+    assert code in codes, (code, said)
     if code == 2:
         assert said.count("dmt: error: ") == 1, said
         assert said.splitlines()[-1].startswith("dmt: error: "), said

@@ -1,5 +1,4 @@
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_trace(tmp_path: Path, monkeyp
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         files.write_json(path, {"n": 2})
-    assert json.loads(path.read_text()) == {"n": 1}
+    assert files.read_json(path) == {"n": 1}
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -61,3 +60,18 @@ def test_a_digest_is_that_of_the_file(large: int, tmp_path: Path, monkeypatch: p
         files.require_digest(path, known, "delete it")
     with pytest.raises(RunError, match="missing"):
         files.require_digest(tmp_path / "no", known, "delete it")
+
+
+def test_a_value_that_changed_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    value = {"score": 91.25, "classes": ["ä", "\udc80"], "none": {}}
+    files.write_json(path, value)
+    assert files.read_json(path) == value
+    written = path.read_text()
+    path.write_text(written.replace("\n", ""))  # how it is laid out is nobody's business
+    assert files.read_json(path) == value
+    path.write_text(written.replace("91.25", "98.25"))
+    with pytest.raises(RunError, match=r"a\.json is damaged \(it is not what was written.*take out its 'crc32'"):
+        files.read_json(path)
+    path.write_text('{"score": 98.25}')  # written by hand, or until 0.2
+    assert files.read_json(path) == {"score": 98.25}

@@ -4,37 +4,42 @@ import contextlib
 import json
 import logging
 import random
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
-from dmt import json_checks
+from dmt import files, json_checks
 from dmt.cli import terminal_text
 from dmt.errors import DmtError
-from dmt.fitting import run as fitting
 from dmt.models import build, starts
 from dmt.models.build import NetSpec
-from dmt.runs.progress import Silent
 from dmt.training import evidence_files
 from dmt.types import Normalization
 from tests import command, damage
+from tests.torture import mutation_bases, mutations, subjects
+from tests.torture.mutation_bases import Base
+from tests.torture.mutations import TARGETS, Target
+from tests.torture.parts import Failure
 
-SETTINGS: dict[str, object] = {"net": "resnet8-4", "epochs": 1, "epochs_round": 1, "fractions": "1", "shape": "pair"}
 SPEC = NetSpec("resnet8-4", 10, (1, 8, 8), Normalization((0.5,), (0.5,)), False)
 
 Verbs = dict[str, list[object]]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     """A finished pair: it has every kind of file that a run on images has."""
-    out = tmp_path_factory.mktemp("runs") / "pair"
-    fitting.fit("digits", out=out, settings=SETTINGS, device="cpu", watcher=Silent())
-    return out
+    room = tmp_path_factory.mktemp("runs") / "digits"
+    mutation_bases.make(room, "digits")
+    return mutation_bases.opened(room, "digits")
+
+
+@pytest.fixture
+def trained(base: Base) -> Path:
+    return base.folder
 
 
 @pytest.fixture(autouse=True)
@@ -49,63 +54,49 @@ def _quiet() -> Iterator[None]:
 def verbs(trained: Path, tmp_path: Path) -> Verbs:
     """What reads a run, with all that it needs."""
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
-    sets = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     return {
         "report": ["report", trained],
         "page": ["report", trained, "--out", tmp_path / "r.html"],
         "predict": ["predict", trained, tmp_path / "a.png", "--out", tmp_path / "p.csv"],
         "export": ["export", trained, "--to", "safetensors", "--out", tmp_path / "x.safetensors", "--force"],
         "score": ["score", trained],
-        "fit": ["fit", "digits", "--out", trained, *sets, "--device", "cpu"],
+        "fit": subjects.fit("digits", trained, subjects.DIGITS),
     }
 
 
-def attacked(trained: Path, pattern: str, change: Callable[[bytes, random.Random], bytes], seed: int) -> Path:
-    """One file of the run, changed."""
-    rng = random.Random(f"{pattern} {seed}")
-    path = rng.choice(sorted(trained.glob(pattern)))
-    path.write_bytes(change(path.read_bytes(), rng))
-    return path
-
-
-def of_json(content: bytes, rng: random.Random) -> bytes:
-    return damage.of_json(content.decode(), rng).encode()
-
-
-@pytest.mark.parametrize(
-    ("pattern", "change"),
-    [
-        ("run.json", of_json),
-        ("stages/*/journal.jsonl", of_json),
-        ("stages/*/state.json", of_json),
-        ("stages/*/pseudo.json", of_json),
-        ("pairs/*/scores.json", of_json),
-        ("splits/*.json", of_json),
-        ("sessions.jsonl", of_json),
-        ("run.json", damage.of_bytes),
-        ("stages/*/journal.jsonl", damage.of_bytes),
-        ("stages/*/evidence-*.npz", damage.of_bytes),
-        ("stages/*/step-*/*.safetensors", damage.of_bytes),
-    ],
-    ids=lambda each: each.__name__ if callable(each) else each,
-)
-def test_damage_is_one_line_or_harmless(
-    pattern: str, change: Callable[[bytes, random.Random], bytes], trained: Path, verbs: Verbs, tmp_path: Path
-) -> None:
-    shutil.copytree(trained, tmp_path / "before")
-    for seed, verb in enumerate(("page", "report", "predict")):
+@pytest.mark.parametrize("target", [each for each in TARGETS if each.base == "digits"], ids=lambda each: each.pattern)
+def test_damage_is_noticed_or_harmless(target: Target, base: Base) -> None:
+    """A few of the mutations of `make torture`: what is not refused or noted changes nothing."""
+    for number in range(6):
+        verb, change = target.verbs[number % len(target.verbs)], target.ways[number % len(target.ways)]
+        rng = random.Random(f"{target.title} {number}")
         try:
-            attacked(trained, pattern, change, seed)
-            command.run(*verbs[verb])
+            mutations.attack(base, target.pattern, change, base.verbs[verb], rng)
         finally:
-            shutil.rmtree(trained)
-            shutil.copytree(tmp_path / "before", trained)
+            base.restore()
+
+
+def test_a_silent_change_would_be_found(base: Base) -> None:
+    """Somebody rewrote a score and its checksum: nothing but the comparison can tell."""
+
+    def forged(content: bytes, rng: random.Random) -> bytes:
+        found = json.loads(content)
+        del found[files.SEAL]
+        found["scores"]["test"]["accuracy"] += 1
+        return json.dumps(found).encode()
+
+    for verb, says in (("report", "printed is different"), ("page", "page.html is different")):
+        try:
+            with pytest.raises(Failure, match=f"{verb} is silently another one .*scores.json.*{says}"):
+                mutations.attack(base, "pairs/A1*/scores.json", forged, base.verbs[verb], random.Random(0))
+        finally:
+            base.restore()
 
 
 @pytest.mark.parametrize("verb", ["score", "export", "fit"])
 def test_a_manifest_that_leads_elsewhere_is_refused(verb: str, trained: Path, verbs: Verbs) -> None:
     path, before = trained / "run.json", command.held(trained)
-    manifest = json.loads(path.read_text())
+    manifest = files.read_json(path)
     manifest["jobs"][0]["stages"][0]["place"] = "../../elsewhere"
     path.write_text(json.dumps(manifest))
     try:
@@ -115,7 +106,7 @@ def test_a_manifest_that_leads_elsewhere_is_refused(verb: str, trained: Path, ve
         path.write_bytes(before["run.json"])
     state = next(trained.glob("stages/A1-*/state.json"))
     content = state.read_bytes()
-    state.write_text(json.dumps(json.loads(content) | {"checkpoint": "/tmp"}))
+    state.write_text(json.dumps(files.read_json(state) | {"checkpoint": "/tmp"}))
     try:
         assert "checkpoint must be the name of a file" in command.refused(*verbs[verb])
     finally:

@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import stat
+import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from dmt.json_checks import Check
 
 TEMPORARY = ".dmt-tmp-"
 """How the names of files begin that are not complete yet."""
+
+SEAL = "crc32"
+"""The last entry of every JSON object that is written: a checksum of the others."""
 
 LARGE = 1 << 23
 """Bytes from which on a file is hashed while the disk is busy with it; for fewer a thread is not worth it."""
@@ -79,7 +83,28 @@ def require_no_links(folder: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    write(path, json_bytes(value, indent=1) + b"\n")
+    """With a checksum, if it is an object."""
+    write(path, json_bytes(sealed(value) if isinstance(value, Mapping) else value, indent=1) + b"\n")
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """With a checksum of its entries, so that a digit that changed is noticed."""
+    return {**value, SEAL: _checksum(value)}
+
+
+def require_sealed(value: Any) -> Any:
+    """A JSON value that was read, without its checksum, which must be right; until 0.2 there was none."""
+    if not isinstance(value, dict) or SEAL not in value:
+        return value
+    rest = {key: each for key, each in value.items() if key != SEAL}
+    if value[SEAL] != _checksum(rest):
+        raise json_checks.Mismatch(f"it is not what was written; if you changed it yourself, take out its '{SEAL}'")
+    return rest
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    """Of the values, however they are indented."""
+    return f"{zlib.crc32(json_bytes(value)):08x}"
 
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
@@ -91,7 +116,7 @@ def read_json(path: Path, check: Check = json_checks.anything) -> Any:
     """The content of a file of ours, if it is as it must be (`dmt.schemas`)."""
     try:
         require_plain(path)
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = require_sealed(json.loads(path.read_text(encoding="utf-8")))
         json_checks.require(content, check)
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing; is this a run folder of dmt?") from error

@@ -15,6 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import dmt
+from dmt import files
 from dmt.auditing import audit_files, audit_tables, auditor, label_studio, pseudo_labels, suspects
 from dmt.auditing.audit_files import AuditOutput
 from dmt.auditing.auditor import AuditOptions
@@ -321,3 +322,15 @@ def test_tables_hold_any_name() -> None:
     text = audit_tables.suspects([suspect], ["x,y", "<z>"]).decode()
     (row,) = csv.DictReader(text.splitlines(keepends=True))
     assert (row["file"], row["given"], row["suggested"], row["given_2"]) == (name, "x,y", "<z>", "")
+
+
+def test_an_audit_that_was_killed_at_once_is_repeated(digits: Path, tmp_path: Path) -> None:
+    """It had its lock, and was about to write its first file."""
+    place = tmp_path / "audited"
+    place.mkdir()
+    (place / ".lock").touch()
+    left = place / f"{files.TEMPORARY}0"
+    left.write_text("{")
+    auditor.audit(digits, place, AuditOptions(folds=2, count=2), device="cpu", watcher=Silent())
+    assert (place / "index.html").is_file()
+    assert not left.exists()

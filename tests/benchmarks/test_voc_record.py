@@ -7,6 +7,7 @@ import pytest
 
 import dmt
 from benchmarks import voc_record
+from dmt import files
 from dmt.results import guard, reading
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
@@ -46,7 +47,7 @@ def test_gains_are_over_the_better_baseline(runs: list[Path]) -> None:
 def test_other_labels_have_another_baseline(runs: list[Path], tmp_path: Path) -> None:
     other = shutil.copytree(runs[1], tmp_path / "other")
     (split,) = other.glob("splits/*.json")
-    parts = json.loads(split.read_text())
+    parts = files.read_json(split)
     parts["labeled"] = parts["labeled"][1:]
     split.write_text(json.dumps(parts))
     assert by_method(voc_record.record([runs[0], other]))["dmt"]["baseline"]["run"] == "run"

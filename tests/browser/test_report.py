@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dmt import files
 from dmt.auditing import auditor
 from dmt.auditing.auditor import AuditOptions
 from dmt.fitting import run
@@ -50,7 +51,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     photos = write_photos(room / HOSTILE[1])
     run.fit(photos, out=out, method=["baseline", "dmt"], settings=BRIEF, device="cpu", watcher=Silent())
     sessions = out / "sessions.jsonl"
-    line = json.loads(sessions.read_text().splitlines()[0])
+    line = files.require_sealed(json.loads(sessions.read_text().splitlines()[0]))
     line["command"] = ["dmt", "fit", "</script><script>window.hacked=1</script>"]
     sessions.write_text(sessions.read_text() + json.dumps(line) + "\n")
     return out

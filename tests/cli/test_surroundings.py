@@ -225,7 +225,7 @@ def test_a_run_that_may_not_be_written_to_is_packed(
 
 def test_names_in_a_run_do_not_steer_the_terminal(stopped: Path) -> None:
     path = stopped / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"warnings": ["\x1b]0;owned\x07"]}))
+    path.write_text(json.dumps(files.read_json(path) | {"warnings": ["\x1b]0;owned\x07"]}))
     code, printed, said = command.run("report", stopped)
     assert code == 0
     assert "owned" in printed

@@ -163,7 +163,7 @@ def test_without_digests_numbers_must_be_possible(
 @pytest.mark.parametrize("state", [{"step": 10**9}, {"step": 7}, {"done": True}])
 def test_a_step_outside_of_the_plan_is_refused(state: dict[str, object], stopped: Path) -> None:
     (path,) = stopped.glob("stages/A1-*/state.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | state))
+    path.write_text(json.dumps(files.read_json(path) | state))
     said = refusal(stopped)
     assert f"{path} is damaged" in said
     assert "of 18 steps" in said
@@ -205,7 +205,7 @@ def test_evidence_of_another_net_is_none(whole: Path) -> None:
 def test_a_split_that_is_not_the_runs_is_refused(whole: Path) -> None:
     path = whole / "splits" / "seed-1.json"
     before = path.read_text()
-    parts = json.loads(before)
+    parts = files.read_json(path)
     path.write_text(json.dumps(parts | {"labeled": parts["labeled"][1:]}))
     assert f"{path} is damaged" in refusal(whole)
     path.unlink()
@@ -234,6 +234,14 @@ def test_killed_between_files_and_state_a_run_resumes(
     assert nets(stopped) == nets(runs[0])
 
 
+def test_killed_before_its_manifest_a_run_begins_anew(tmp_path: Path) -> None:
+    left = tmp_path / "run" / f"{files.TEMPORARY}0"
+    left.parent.mkdir()
+    left.write_text("{")
+    dmt.fit("digits", out=tmp_path / "run", method="baseline", settings=SETTINGS, watcher=Silent())
+    assert not left.exists()
+
+
 def test_killed_before_its_scores_a_stage_writes_no_net_again(
     runs: tuple[Path, Path], stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,3 +260,32 @@ def test_killed_before_its_scores_a_stage_writes_no_net_again(
     fit(stopped)
     assert times == {path: path.stat().st_mtime_ns for path in stopped.glob("stages/A1-*/step-*/*")}
     assert nets(stopped) == nets(runs[0])
+
+
+def test_killed_before_it_was_judged_a_stage_is_judged_when_it_resumes(
+    runs: tuple[Path, Path], stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Journal.write
+
+    def killed(self: Journal, kind: str, **values: object) -> None:
+        if kind == "guard":
+            raise KeyboardInterrupt
+        real(self, kind, **values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fit(stopped)
+    fit(stopped)
+    for run in (stopped, runs[0]):
+        (path,) = run.glob("stages/A1-*/journal.jsonl")
+        assert [line["kind"] for line in Journal(path).read()][-2:] == ["round", "guard"]
+
+
+def test_a_trained_stage_whose_journal_lost_its_end_is_said(whole: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (path,) = whole.glob("stages/A1-*/journal.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if b'"kind": "round"' not in line and b'"guard"' not in line))
+    reading.read(Folder(whole))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(f"{path.parent} is trained, but its journal does not tell what came out; repeat the fit")

@@ -54,7 +54,7 @@ def nets(out: Path) -> dict[str, bytes]:
 
 def journal(out: Path) -> dict[str, list[dict[str, object]]]:
     """All journals without their timings."""
-    timing = {"seconds", "images_per_s", "waiting", "peak_memory_mb", "cost"}
+    timing = {"seconds", "images_per_s", "waiting", "peak_memory_mb", "cost", files.SEAL}
     return {
         path.parent.name: [
             {key: value for key, value in json.loads(line).items() if key not in timing}

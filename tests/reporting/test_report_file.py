@@ -16,6 +16,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import dmt
+from dmt import files
 from dmt.cli import app
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import DmtError, RunError
@@ -34,6 +35,7 @@ from dmt.results.reading import JobResult
 from dmt.results.report import Report
 from dmt.results.stage_results import StageResult
 from dmt.runs.progress import Silent
+from dmt.training.journal import Journal
 from tests.conftest import TINY, TINY_PIXELS
 
 CHARTS = (
@@ -73,7 +75,7 @@ def altered(run: Path, to: Path, change: Callable[[dict[str, Any]], dict[str, An
     """A copy of a run whose journals' lines are changed, or left out where that gives None."""
     shutil.copytree(run, to)
     for path in to.glob(f"stages/{places}/journal.jsonl"):
-        lines = [change(json.loads(line)) for line in path.read_text().splitlines()]
+        lines = [change(line) for line in Journal(path).read()]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines if line is not None))
     return to
 
@@ -153,14 +155,14 @@ def test_a_run_that_has_just_begun_is_reported_too(run: Path, tmp_path: Path) ->
     shutil.copytree(run, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "stages")
     assert "Nothing is finished yet." in shown(report_file.page([tmp_path / "run"]))
-    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    manifest = files.read_json(tmp_path / "run" / "run.json")
     (tmp_path / "run" / "run.json").write_text(json.dumps(manifest | {"jobs": []}))
     assert "No method has started yet." in shown(report_file.page([tmp_path / "run"]))
 
 
 def test_without_a_baseline_round_zero_is_one(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run")
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = files.read_json(run / "run.json")
     manifest["jobs"] = [job for job in manifest["jobs"] if job["method"] == "dmt"]
     (tmp_path / "run" / "run.json").write_text(json.dumps(manifest))
     (study,) = studies.studies([tmp_path / "run"])

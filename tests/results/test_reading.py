@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dmt
+from dmt import files
 from dmt.errors import RunError
 from dmt.models.build import NetSpec
 from dmt.results import guard, reading, stage_results
@@ -16,6 +17,7 @@ from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from dmt.training import evidence_files
 from dmt.training.checkpoint import finished_net
+from dmt.training.journal import Journal
 from dmt.types import NetName
 from dmt.use import exporting, packing, scoring
 from tests.conftest import TINY
@@ -27,7 +29,7 @@ CPU = torch.device("cpu")
 def as_of_release_0_1(run: Path) -> None:
     """Undo what has come since: names of files, digests, scores by line, and what the manifest says of stages."""
     before_digests.forget(run)
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = files.read_json(run / "run.json")
     for job in manifest["jobs"]:
         for outline in job["stages"]:
             outline.pop("lines")
@@ -43,7 +45,7 @@ def as_of_release_0_1(run: Path) -> None:
         for path in place.glob(f"evidence-*-{line}-*.npz"):
             path.rename(path.with_name(path.name.replace(f"-{line}-", "-")))
         journal = place / "journal.jsonl"
-        lines = [json.loads(each) for each in journal.read_text().splitlines()]
+        lines = list(Journal(journal).read())
         for each in lines:
             if each["kind"] == "round":
                 each["scores"] = {split: scores[line] for split, scores in each["scores"].items()}

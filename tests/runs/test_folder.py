@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dmt
+from dmt import files
 from dmt.errors import RunError
 from dmt.results import reading
 from dmt.runs.folder import Folder
@@ -28,7 +29,7 @@ def again(run: Path, **settings: object) -> dmt.Report:
 
 
 def rewrite(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = files.read_json(run / "run.json")
     change(manifest)
     (run / "run.json").write_text(json.dumps(manifest))
 

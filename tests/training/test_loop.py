@@ -79,6 +79,34 @@ def test_a_torn_line_does_not_swallow_the_next(tmp_path: Path) -> None:
     assert [line["kept"] for line in journal.read()] == [2]
 
 
+def test_a_line_that_changed_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle it is refused; the last one may be what a loss of power left, and is left out with a note."""
+    journal = Journal(tmp_path / "j.jsonl")
+    for step in (10, 20, 30):
+        journal.write("interval", step=step, loss=0.5)
+    lines = journal.path.read_text().splitlines(keepends=True)
+    for damaged in (lines[1].replace("0.5", "0.1"), "x\n"):
+        journal.path.write_text(lines[0] + damaged + lines[2])
+        with pytest.raises(RunError, match=r"j\.jsonl is damaged \(line 2: .*; restore it from a copy, or delete"):
+            list(journal.read())
+        journal.path.write_text(lines[0] + damaged)
+        assert [line["step"] for line in journal.read()] == [10]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the last line of {journal.path} is damaged and left out"
+    ]
+
+
+def test_a_missing_end_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = Journal(tmp_path / "j.jsonl")
+    for step in (10, 20):
+        journal.write("interval", step=step, loss=0.5)
+    journal.path.write_bytes(journal.path.read_bytes()[:-5])
+    assert [line["step"] for line in journal.read()] == [10]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the last line of {journal.path} is damaged and left out"
+    ]
+
+
 def test_a_finished_stage_drops_its_optimizer(tmp_path: Path) -> None:
     fit(tmp_path, stop_after=5)
     kept = {"A-raw.safetensors", "A-ema.safetensors"}

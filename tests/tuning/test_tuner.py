@@ -287,6 +287,17 @@ def test_validation_without_a_label_is_refused(tuned: tuple[Path, Tuning, Watch]
         tune(out)
 
 
+def test_a_trial_that_was_killed_before_its_pair_was_measured_is_judged_by_both_nets(tmp_path: Path) -> None:
+    settings = BRIEF | {"shape": "pair", "share": 0.8}
+    before, _ = tune(tmp_path, settings=settings)
+    for place in tmp_path.glob("trials/gamma=1/pairs/*"):
+        shutil.rmtree(place)
+    again, watch = tune(tmp_path, settings=settings)
+    assert watch.stages == []
+    assert [trial.score for trial in again.trials] == [trial.score for trial in before.trials]
+    assert list(tmp_path.glob("trials/gamma=1/pairs/*/scores.json"))
+
+
 def test_only_finished_stages_are_taken(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:
     out, _, _ = tuned
     donor = Folder(out / "trials" / "default")

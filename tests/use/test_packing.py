@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dmt
+from dmt import files
 from dmt.cli import app
 from dmt.errors import ConfigError, RunError
 from dmt.runs import stopping
@@ -42,6 +43,27 @@ def test_an_unfinished_run_goes_on_where_it_is_unpacked(tiny: dict[str, object],
         assert nets(there).items() <= nets(tmp_path / "whole").items()
         last = report.jobs[0].stages[-1].place
         assert f"{last}/A-raw.safetensors" in nets(there)
+
+
+def test_a_pack_that_was_killed_is_made_again(
+    tiny: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit(tmp_path / "run", tiny, "baseline")
+    whole = [path.name for path in packing.pack(tmp_path / "run", tmp_path / "whole", 20_000).paths]
+    real = files.write_json
+
+    def killed(path: Path, value: dict[str, object]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "write_json", killed)
+    with pytest.raises(KeyboardInterrupt):
+        packing.pack(tmp_path / "run", tmp_path / "packed", 20_000)
+    monkeypatch.setattr(files, "write_json", real)
+    packed = packing.pack(tmp_path / "run", tmp_path / "packed", 20_000).paths
+    assert [path.name for path in packed] == whole
+    assert {path.name for path in (tmp_path / "packed").iterdir()} == set(whole)
+    with pytest.raises(RunError, match="not empty"):  # this one is complete
+        packing.pack(tmp_path / "run", tmp_path / "packed", 20_000)
 
 
 def test_lean_leaves_out_what_nobody_needs(tiny: dict[str, object], tmp_path: Path) -> None:

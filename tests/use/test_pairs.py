@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 import dmt
-from dmt import run_files
+from dmt import files, run_files
 from dmt.cli import app
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import ConfigError
@@ -82,7 +82,7 @@ def altered(run: Path, to: Path, name: str, **values: float) -> Path:
     """A copy of a run whose pair scored something else on validation."""
     shutil.copytree(run, to)
     path = file_of(to, name)
-    content = json.loads(path.read_text())
+    content = files.read_json(path)
     content["error"] = values.pop("error", content["error"])
     content["scores"]["validation"] |= values
     path.write_text(json.dumps(content))
@@ -283,6 +283,14 @@ def test_a_damaged_file_is_as_good_as_none(digits: Path, tmp_path: Path) -> None
     shutil.copytree(digits, tmp_path / "run")
     file_of(tmp_path / "run", "A1").write_text("[]")
     assert of(tmp_path / "run").both is None
+
+
+def test_damaged_scores_of_a_pair_are_said(digits: Path, tmp_path: Path, command: Command) -> None:
+    run = Path(shutil.copytree(digits, tmp_path / "run"))
+    path = file_of(run, "A1")
+    path.write_text(path.read_text().replace("accuracy", "Accuracy", 1))
+    _, said = command("report", run)
+    assert f"note: {path} is damaged, so one net of the pair stands for both" in said
 
 
 def test_a_lean_pack_carries_what_both_came_to(digits: Path, tmp_path: Path) -> None:

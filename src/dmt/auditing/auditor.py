@@ -142,12 +142,14 @@ class _Case:
 def _claimed(place: Path, manifest: Mapping[str, Any], context: AuditContext) -> Iterator[None]:
     """Within, the folder is ours, signals stop the audit, and nets compute as those of the run did."""
     place.mkdir(parents=True, exist_ok=True)
+    folder = Folder(place)
     with (
-        Folder(place).locked(),
+        folder.locked(),
         context.stop.on_signals(),
         environment.threads(manifest["threads"]),
         context.execution.active(),
     ):
+        folder.sweep()
         yield
 
 
@@ -264,7 +266,7 @@ def _require_ours(place: Path) -> None:
     if place.is_file():
         raise RunError(f"{place} is a file; give another --out")
     if (place / run_files.MANIFEST).exists() or (
-        place.is_dir() and not (place / ABOUT).exists() and any(place.iterdir())
+        place.is_dir() and not (place / ABOUT).exists() and not all(map(_hidden, place.iterdir()))
     ):
         raise RunError(f"{place} holds other files but no audit; give an empty or new --out")
     if (place / ABOUT).exists():
@@ -272,6 +274,11 @@ def _require_ours(place: Path) -> None:
             files.read_json(place / ABOUT, schemas.AUDITED)
         except RunError as error:
             raise RunError(f"{error}; or give an empty or new --out") from error
+
+
+def _hidden(path: Path) -> bool:
+    """A lock, or what an audit was about to write when it was killed."""
+    return path.name == run_files.LOCK or path.name.startswith(files.TEMPORARY)
 
 
 def _note(text: str) -> None:

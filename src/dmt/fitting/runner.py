@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -206,15 +205,18 @@ class Runner:
         return passes * self._tasks[work.seed][0].images_to_label()
 
     def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
-        """Label, train, score and audit one stage; each part is skipped if it was done before."""
-        place = self.folder.stage(work.place)
-        journal = Journal(place / run_files.JOURNAL)
-        if self.folder.finished(work.place):
-            return
+        """Label, train, score, audit and judge one stage; each part is skipped if it was done before."""
+        journal = Journal(self.folder.stage(work.place) / run_files.JOURNAL)
+        if not self.folder.finished(work.place):
+            self._learn(work, title, journal, family)
+        if all(line["kind"] != "guard" for line in journal.read()):
+            journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
+
+    def _learn(self, work: Work, title: str, journal: Journal, family: Mapping[str, Work]) -> None:
         # every session takes at least one step, however small its budget: repeating it must come to an end
         if self._worked and self._conditions.stop():
             raise self._conditions.stop.error()
-        lesson = self._lesson(work, title, place, journal, family)
+        lesson = self._lesson(work, title, journal, family)
         if lesson is None:
             self._train(work, title, None, family)
             return
@@ -245,7 +247,6 @@ class Runner:
             trainer.close()
             said = concluding.conclude(work, trainer, lesson, (task, audit), place)
             watcher.note(f"{title}: {said}")
-            journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
         finally:
             trainer.close()
 
@@ -283,15 +284,13 @@ class Runner:
 
         return on_progress
 
-    def _lesson(
-        self, work: Work, title: str, place: Path, journal: Journal, family: Mapping[str, Work]
-    ) -> Lesson | None:
+    def _lesson(self, work: Work, title: str, journal: Journal, family: Mapping[str, Work]) -> Lesson | None:
         """The pseudo labels of a stage: made once by its teacher, then read."""
         wanted = work.stage.labels
         if wanted is None:
             return None
         task, audit = self.seen(work.seed), self._tasks[work.seed][1]
-        watcher = self._conditions.watcher
+        place = self.folder.stage(work.place)
         folder = LabelFolder(place, self.folder.path / run_files.CACHE, self._progress(f"labels for {title}"))
         if Store.exists(place):
             store = labeler.load(task, place)
@@ -300,7 +299,7 @@ class Runner:
             nets = tuple(self._nets.finished(by, task, wanted.line, copy) for copy in wanted.copies)
             teacher = Teacher(nets, task, self._conditions.execution.device, wanted.seen)
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
-            watcher.worked(self._labeling(work))
+            self._conditions.watcher.worked(self._labeling(work))
         return Lesson.open(store, task, folder, journal)
 
 

@@ -1,5 +1,7 @@
 """What was measured of one net of a job, or of both nets of a pair that answer as one."""
 
+import functools
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,10 +88,21 @@ def pair_folder(nets: Sequence[Net]) -> Path:
 
 
 def read_pair(nets: tuple[Net, ...]) -> NetResult | None:
-    """Two nets together; None if they were not measured yet, or the file is damaged: it can be made again."""
+    """Two nets together; None if they were not measured yet, or their file is damaged, which is said."""
     path = pair_folder(nets) / run_files.PAIR_SCORES
+    if not path.exists():
+        return None
     try:
         found = files.read_json(path, schemas.PAIR)
         return NetResult(nets, found["scores"], found["error"])
     except RunError:
+        _tell(path)
         return None
+
+
+@functools.cache
+def _tell(path: Path) -> None:
+    """Once for every file."""
+    logging.getLogger(__name__).warning(
+        "%s is damaged, so one net of the pair stands for both; repeat the fit command to measure them again", path
+    )

@@ -1,11 +1,14 @@
 """What came out of each stage and each method, read from the files of a run alone."""
 
+import functools
 import itertools
+import logging
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
@@ -20,6 +23,7 @@ from dmt.runs import starting
 from dmt.runs.folder import Folder, Job, plain, warnings_of
 from dmt.tasks import opening
 from dmt.tasks.pool import Pool
+from dmt.training.checkpoint import Checkpoint
 
 FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of a user's images: the folder says them
 
@@ -188,7 +192,19 @@ def read(folder: Folder) -> list[JobResult]:
     """All jobs of a run, finished or not."""
     manifest = folder.manifest()
     files.require_no_links(folder.path)
-    return [of_job(folder, manifest, job) for job in folder.jobs()]
+    jobs = [of_job(folder, manifest, job) for job in folder.jobs()]
+    for stage in dict.fromkeys(stage.path for job in jobs for stage in job.stages if stage.outcome is None):
+        if Checkpoint(stage).done and not folder.in_use:
+            _tell(stage)
+    return jobs
+
+
+@functools.cache
+def _tell(stage: Path) -> None:
+    """Once for every stage."""
+    logging.getLogger(__name__).warning(
+        "%s is trained, but its journal does not tell what came out; repeat the fit command to measure it", stage
+    )
 
 
 def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:

@@ -104,11 +104,11 @@ class Folder:
         with self.reserved():
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
-                self._sweep()
                 if "warnings" in head and self.warnings() is None:  # made before images were checked
                     files.write_json(self.path / MANIFEST, self.manifest() | {"warnings": list(head["warnings"])})
             else:
                 files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})
+            self.sweep()
             yield self.manifest()
 
     @contextmanager
@@ -163,8 +163,8 @@ class Folder:
     def _foreign(self) -> list[Path]:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]
 
-    def _sweep(self) -> None:
-        """Remove what a process left that was killed while writing."""
+    def sweep(self) -> None:
+        """Remove what a process left that was killed while writing. The folder must be locked."""
         for path in self.path.rglob(f"{files.TEMPORARY}*"):
             path.unlink()
 

@@ -1,6 +1,8 @@
 """The journal of a stage: JSON lines, one for each interval of steps and one for each event of the round."""
 
+import functools
 import json
+import logging
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -12,14 +14,14 @@ from dmt.errors import RunError
 
 
 class Journal:
-    """An append-only file. A line that a crash cut short is dropped when the stage resumes."""
+    """An append-only file whose lines have checksums. A last line that a crash cut short is dropped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def write(self, kind: str, **values: Any) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = files.json_bytes({"kind": kind, **without_nan(values)})
+        line = _line({"kind": kind, **without_nan(values)})
         with files.named(self.path), self.path.open("ab+") as file:
             _drop_torn_line(file)
             file.write(line + b"\n")
@@ -30,25 +32,44 @@ class Journal:
         if not self.path.exists():
             return
         files.require_plain(self.path)
-        for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], start=1):
+        *lines, torn = self.path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, start=1):
             try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                return  # torn by a crash; nothing follows it
+                found = files.require_sealed(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                if number == len(lines):  # it was not on the disk when the power failed
+                    _tell(self.path)
+                    return
+                raise self._damaged(number, error) from error
             try:
                 json_checks.require(found, schemas.line)
             except json_checks.Mismatch as error:
-                raise RunError(
-                    f"{self.path} is damaged (line {number}: {error}); restore it from a copy, or delete its folder "
-                    "and repeat the command"
-                ) from error
+                raise self._damaged(number, error) from error
             yield found
+        if torn:  # by a crash, or the end is missing
+            _tell(self.path)
+
+    def _damaged(self, number: int, error: Exception) -> RunError:
+        return RunError(
+            f"{self.path} is damaged (line {number}: {error}); restore it from a copy, or delete its folder and repeat "
+            "the command"
+        )
 
     def rewind(self, step: int) -> None:
         """Forget the intervals after ``step``, which will be trained again, and what was said of the outcome."""
         kept = [line for line in self.read() if line["kind"] != "interval" or line["step"] <= step]
         kept = [line for line in kept if line["kind"] not in ("round", "guard")]
-        files.write(self.path, b"".join(files.json_bytes(line) + b"\n" for line in kept))
+        files.write(self.path, b"".join(_line(line) + b"\n" for line in kept))
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return files.json_bytes(files.sealed(values))
+
+
+@functools.cache
+def _tell(path: Path) -> None:
+    """Once for every file."""
+    logging.getLogger(__name__).warning("the last line of %s is damaged and left out", path)
 
 
 def _drop_torn_line(file: IO[bytes]) -> None:

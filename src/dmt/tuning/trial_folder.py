@@ -53,8 +53,10 @@ class Frame:
         """Within, this process alone may write into the folder, and only for one configuration."""
         index, head = self.out / INDEX, self.head(config)
         self._require_ours(head)
-        with Folder(self.out).locked():
+        folder = Folder(self.out)
+        with folder.locked():
             self._require_ours(head)  # another process may have begun here in between
+            folder.sweep()
             if not index.is_file():
                 files.write_json(index, head | {"trials": []})
             yield

@@ -12,7 +12,7 @@ from dmt import files, presets, run_files, schemas
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
-from dmt.fitting import folder_policy, request, run
+from dmt.fitting import folder_policy, request, run, together
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
 from dmt.own.known_nets import Asked
@@ -184,7 +184,7 @@ class _Tuner:
 
     def _train(self, values: Values, folder: Path) -> str | None:
         """Train a trial's run, or what is left of it; returns why that is impossible."""
-        if all(job is not None and job.finished for job in self._jobs(folder)):
+        if all(job is not None and _complete(job) for job in self._jobs(folder)):
             return None
         if self._worked and self._stop():
             self._leave(self._stop.error())
@@ -277,6 +277,11 @@ class _Tuner:
         tuning = Tuning(trials, verdict, *facts, warnings=Folder(trials[0].folder).warnings() or ())
         files.write_json(frame.out / INDEX, self._head() | tuning.as_json())
         return tuning
+
+
+def _complete(job: JobResult) -> bool:
+    """Whether nothing is left to train or to measure: both nets of a pair come last."""
+    return job.finished and not any(together.unmeasured(job))
 
 
 def _said(trial: Trial, job: JobResult) -> Evidence:

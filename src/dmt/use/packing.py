@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,10 @@ from dmt.run_files import CACHE, LOCK
 from dmt.runs.folder import Folder
 
 INDEX = "pack.json"
+PART = re.compile(rf"part-\d+|{re.escape(INDEX)}")
+UNFINISHED = f"{files.TEMPORARY}pack"
+"""A file that is there while parts are written: where it stays, they are of a pack that was not completed."""
+
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -62,8 +67,7 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> Packed:
     outputs.require_outside_runs(out)
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file; give --out a new folder")
-    if out.exists() and any(out.iterdir()):
-        raise RunError(f"{out} is not empty; give a new --out")
+    _clear(out)
     with _still(folder):
         spared = _spared(folder) if lean else set()
         names = [path for path in _files(run) if path not in spared]
@@ -73,6 +77,7 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> Packed:
     index: dict[str, Any] = {"run": run.absolute().name, "sha256": hashlib.sha256(content).hexdigest()}
     index |= {"files": inside, "parts": {}}
     written = []
+    files.write(out / UNFINISHED, b"")
     for number, part in enumerate(parts, start=1):
         path = out / f"part-{number:03d}"
         files.write(path, part)
@@ -80,8 +85,22 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> Packed:
         written.append(path)
     files.write_json(out / INDEX, index)
     _whole(out, _index(out))
+    (out / UNFINISHED).unlink()
     left = sorted(path.relative_to(run).as_posix() for path in spared)
     return Packed((*written, out / INDEX), tuple(inside), tuple(left))
+
+
+def _clear(out: Path) -> None:
+    """Refuse a folder that holds anything but a pack that was not completed, which is removed."""
+    if not out.exists():
+        return
+    found = [path for path in out.iterdir() if not path.name.startswith(files.TEMPORARY)]
+    left = (out / UNFINISHED).is_file()
+    if not all(left and PART.fullmatch(path.name) for path in found):
+        raise RunError(f"{out} is not empty; give a new --out")
+    for path in out.iterdir():
+        if path.name != UNFINISHED:
+            path.unlink()
 
 
 def unpack(packed: Path, out: Path | None = None) -> Path:

@@ -135,6 +135,16 @@ def test_what_changed_is_decoded_again(classes: Path, tmp_path: Path, change: Ca
 
 
 @pytest.mark.usefixtures("cramped")
+def test_decoded_images_that_changed_are_decoded_again(classes: Path, tmp_path: Path) -> None:
+    squares(classes, tmp_path / "cache")
+    (file,) = tmp_path.glob("cache/squares-*.bin")
+    content = bytearray(file.read_bytes())
+    content[100] ^= 1
+    file.write_bytes(bytes(content))
+    assert same(squares(classes, tmp_path / "cache"), squares(classes))
+
+
+@pytest.mark.usefixtures("cramped")
 def test_another_size_has_another_file(classes: Path, tmp_path: Path) -> None:
     squares(classes, tmp_path / "cache")
     assert same(squares(classes, tmp_path / "cache", 16), squares(classes, None, 16))
