@@ -22,7 +22,7 @@ def test_killed_commands_come_to_the_same_end(tmp_path: Path) -> None:
     kills = Kills(("photos",))
     (tmp_path / "base").mkdir()
     kills.prepare(tmp_path / "base")
-    for case in kills.cases(0.2):
+    for case in kills.cases(0.25):
         found = conduct(kills, case, tmp_path / "base", tmp_path / "room", seed=1)
         assert found.failure is None, found
 

@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -156,6 +157,19 @@ def _writes(args: Any) -> bool:
 def die(name: str, subject: Any) -> None:
     """As if the power had failed."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_after(seconds: float) -> Callable[[str, Any], None]:
+    """The same a moment later, wherever the process is by then."""
+    begun: list[threading.Timer] = []
+
+    def begin(name: str, subject: Any) -> None:
+        if not begun:
+            begun.append(threading.Timer(seconds, die, (name, subject)))
+            begun[0].daemon = True
+            begun[0].start()
+
+    return begin
 
 
 def die_torn(name: str, subject: Any) -> None:

@@ -54,6 +54,7 @@ def conduct(part: Part, case: str, base: Path, room: Path, seed: int) -> Found:
         failure = traceback.format_exc()
     shutil.rmtree(room, ignore_errors=True)
     spent = time.monotonic() - began
+    failure = None if failure is None else failure.replace(str(room), "ROOM").replace(str(base), "BASE")
     return Found(part.name, case, outcome.kind, outcome.count, dict(outcome.figures), failure, spent)
 
 

@@ -298,6 +298,23 @@ def test_a_trial_that_was_killed_before_its_pair_was_measured_is_judged_by_both_
     assert list(tmp_path.glob("trials/gamma=1/pairs/*/scores.json"))
 
 
+def test_a_tuning_that_another_process_begins_meanwhile_is_known_as_one(
+    tuned: tuple[Path, Tuning, Watch], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes its index after the other one looked for it, and before that one looks at what else is there."""
+    real, out = Folder.require_ours, tmp_path / "t"
+
+    def late(self: Folder) -> None:
+        if self.path == out and not out.exists():
+            shutil.copytree(tuned[0], out)
+        real(self)
+
+    monkeypatch.setattr(Folder, "require_ours", late)
+    again, watch = tune(out, grid={"gamma": "4,1"})
+    assert watch.stages == []
+    assert [trial.score for trial in again.trials] == [trial.score for trial in tuned[1].trials]
+
+
 def test_only_finished_stages_are_taken(tuned: tuple[Path, Tuning, Watch], tmp_path: Path) -> None:
     out, _, _ = tuned
     donor = Folder(out / "trials" / "default")

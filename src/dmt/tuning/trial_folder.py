@@ -63,10 +63,15 @@ class Frame:
 
     def _require_ours(self, head: dict[str, Any]) -> None:
         """Refuse a place that holds something else, or a tuning of something else."""
+        if not (self.out / INDEX).is_file():
+            try:
+                Folder(self.out).require_ours()
+            except RunError:
+                if not (self.out / INDEX).is_file():  # else another process began here just now
+                    raise
         if (self.out / INDEX).is_file():
             _require_same(self.out, files.read_json(self.out / INDEX, schemas.TUNING), head)
             return
-        Folder(self.out).require_ours()
         if (self.out / run_files.MANIFEST).is_file():
             raise RunError(f"{self.out} is the folder of a run; give another --out")
 
