@@ -15,6 +15,7 @@ import pytest
 import torch
 from PIL import Image
 
+from dmt import files
 from dmt.cli import app
 from dmt.config import Config
 from dmt.data.folders import photo_files
@@ -113,7 +114,7 @@ def test_a_folder_becomes_a_run(task: str, runs: dict[str, Path]) -> None:
     assert "DMT" in text
     assert "Without test images" not in text
     assert all(0 <= job.test_score("shipped") <= 100 for job in report.jobs)
-    split = json.loads((runs[task] / "splits/seed-1.json").read_text())
+    split = files.read_json(runs[task] / "splits/seed-1.json")
     assert {part: len(ids) for part, ids in split.items()} == {
         "labeled": 15 if task == "images" else 10, "unlabeled": 40, "validation": 0,
     }  # fmt: skip

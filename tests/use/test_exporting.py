@@ -171,10 +171,10 @@ def test_a_net_that_cannot_be_followed_is_told_in_one_line() -> None:
 NETS = [
     ("wrn-10-1", (3, 16, 16), False),
     ("timm:resnet10t", (3, 32, 32), False),
-    ("frozen:resnet10t", (3, 32, 32), False),
+    ("frozen:test_resnet", (3, 32, 32), False),
     ("frozen:test_vit", (3, 32, 32), False),
-    ("deeplab2:resnet10t", (3, 32, 32), True),
-    ("fpn:resnet10t", (3, 32, 32), True),
+    ("deeplab2:test_resnet", (3, 32, 32), True),
+    ("fpn:test_resnet", (3, 32, 32), True),
     ("smp:unet/resnet18", (3, 32, 32), True),
 ]
 
