@@ -1,5 +1,6 @@
 """Processes that torchrun started find each other, and one of them speaks."""
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,10 @@ from dmt.errors import SaidElsewhereError
 
 PATIENCE = timedelta(days=30)
 """How long processes wait for one that is alive; of one that died its connection tells at once."""
+
+
+_meetings = itertools.count()
+"""Every time that processes find each other has its own names in their store."""
 
 
 def launched() -> bool:
@@ -46,15 +51,19 @@ def joined() -> Iterator[Processes | None]:
     on_cuda = torch.cuda.is_available() and dist.is_nccl_available()
     if on_cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    store, rank, count = next(rendezvous("env://"))
+    whole, rank, count = next(rendezvous("env://"))
+    store = dist.PrefixStore(f"dmt {next(_meetings)}", whole)
     backend = "cpu:gloo,cuda:nccl" if on_cuda else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=PATIENCE)
     try:
         yield Processes(rank, count)
     except Exception as error:
-        if _spoken(store):
+        spoken = _spoken(store)
+        if not on_cuda:  # a GPU may be waiting for the process that is gone, and closing would wait with it
+            dist.destroy_process_group()
+        if spoken:
             raise SaidElsewhereError from error
-        raise  # connections are closed by the end of the process: a broken one could not be closed in order
+        raise
     dist.destroy_process_group()
 
 

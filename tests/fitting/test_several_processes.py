@@ -1,0 +1,104 @@
+"""Two and three processes of torchrun on a CPU against one: each launch does everything, since it costs seconds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from dmt import run_files
+from dmt.results.report import Report
+from dmt.runs.folder import Folder
+from dmt.runs.stopping import Stopped
+from dmt.training.checkpoint import Checkpoint
+from tests.conftest import TINY
+from tests.fitting import by_torchrun
+
+ROOT = Path(__file__).parents[2]
+COUNTS = (2, 3)
+SETTINGS = TINY | {"epochs": 4, "validation": 100}
+
+
+class Launch(NamedTuple):
+    code: int
+    said: list[str]  # by our processes, on standard error
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of all runs; the one that moves is begun by this process."""
+    found = tmp_path_factory.mktemp("processes")
+    (found / "settings.json").write_text(json.dumps(SETTINGS))
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in SETTINGS.items()]
+    (found / "settings.toml").write_text("".join(lines))
+    with pytest.raises(Stopped):
+        by_torchrun.fit(found / "moved", steps=20)
+    by_torchrun.fit(found / "whole 1")
+    return found
+
+
+@pytest.fixture(scope="module")
+def launches(folder: Path) -> dict[int, Launch]:
+    """In order: what moves from one number of processes to the next, moves on."""
+    return {count: launch(folder, count) for count in COUNTS}
+
+
+def launch(folder: Path, count: int) -> Launch:
+    words = ["-m", "torch.distributed.run", f"--nproc-per-node={count}", "-m", "tests.fitting.by_torchrun", str(folder)]
+    told = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=told, capture_output=True, text=True, timeout=280)
+    (folder / f"said {count}.txt").write_text(done.stdout + done.stderr)
+    return Launch(done.returncode, [line for line in done.stderr.splitlines() if line.startswith("dmt: ")])
+
+
+def accuracies(run: Path) -> dict[str, float]:
+    """Of every stage on the test images, by name and method."""
+    return {
+        f"{job.method} {stage.name}": stage.outcome["scores"]["test"]["raw"]["accuracy"]
+        for job in Report.read([run]).jobs
+        for stage in job.stages
+        if stage.outcome is not None
+    }
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("name", by_torchrun.OBJECTIVES)
+def test_parameters_equal_those_of_one_process(
+    folder: Path, launches: dict[int, Launch], name: str, count: int
+) -> None:
+    alone, together = by_torchrun.trained(name), torch.load(folder / f"{name} {count}.pt")
+    assert alone.keys() == together.keys()
+    for place, value in alone.items():
+        torch.testing.assert_close(together[place], value, rtol=0, atol=1e-6, msg=f"{place} of {name}")
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_whole_run_scores_the_same(folder: Path, launches: dict[int, Launch], count: int) -> None:
+    alone, together = accuracies(folder / "whole 1"), accuracies(folder / f"whole {count}")
+    assert together == pytest.approx(alone, abs=1.0)  # percent: three of 297 images
+    assert Folder(folder / "whole 1").jobs() == Folder(folder / f"whole {count}").jobs()  # identities among them
+
+
+def test_a_run_moves_between_numbers_of_processes(folder: Path, launches: dict[int, Launch]) -> None:
+    sessions = (folder / "moved" / run_files.SESSIONS).read_text().splitlines()
+    assert [json.loads(line).get("processes") for line in sessions] == [None, 2, 3]
+    by_torchrun.fit(folder / "moved")
+    assert accuracies(folder / "moved") == pytest.approx(accuracies(folder / "whole 1"), abs=1.0)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_killed_process_ends_the_job_in_one_line_and_it_resumes(
+    folder: Path, launches: dict[int, Launch], count: int
+) -> None:
+    run = folder / f"killed {count}"
+    assert launches[count].code != 0
+    assert len(launches[count].said) == 1
+    assert launches[count].said[0].endswith("repeat the command to resume")
+    assert not any(Checkpoint(stage).done for stage in (run / run_files.STAGES).iterdir())
+    assert not Folder(run).in_use
+    by_torchrun.fit(run)
+    assert accuracies(run) == pytest.approx(accuracies(folder / "whole 1"))
