@@ -1,5 +1,6 @@
 """What `test_several_processes` has several processes do: ``torchrun … -m tests.fitting.by_torchrun FOLDER``."""
 
+import contextlib
 import json
 import os
 import signal
@@ -143,10 +144,8 @@ def main(folder: Path) -> None:
                 torch.save(found, folder / f"{name} {count}.pt")
     if count == "2":
         fit(folder / "whole 2")
-    try:
+    with contextlib.suppress(Stopped, SaidElsewhereError):
         fit(folder / "moved", steps=40)
-    except (Stopped, SaidElsewhereError):
-        pass
     fit_until_killed(folder / f"killed {count}")
 
 

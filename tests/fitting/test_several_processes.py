@@ -22,7 +22,7 @@ from tests.fitting import by_torchrun
 
 ROOT = Path(__file__).parents[2]
 COUNTS = (2, 3)
-SETTINGS = TINY | {"epochs": 30, "epochs_round": 2, "ema": 0.9}  # 60, 18 and 36 steps
+SETTINGS = TINY | {"epochs": 30, "epochs_round": 4, "ema": 0.9}  # 60, 36 and 72 steps
 
 
 class Launch(NamedTuple):
