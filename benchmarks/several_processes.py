@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from benchmarks.cifar_throughput import CONFIG, random_task
 from dmt import files
@@ -45,7 +46,7 @@ def trainer(execution: Execution, net: str, divisor: int) -> Trainer:
     pseudo = PseudoLabels(torch.randint(0, 10, (count,)), torch.rand(count), every)
     batches = task.batches(task.labeled, pseudo, plan, execution)
     schedule = replace(stage.schedule, labeled=plan.labeled, unlabeled=plan.unlabeled)
-    nets = {stage.lines[0]: build.build(task.net_spec(net), seed=0)}
+    nets: dict[str, nn.Module] = {stage.lines[0]: build.build(task.net_spec(net), seed=0)}
     return Trainer(nets, Training(stage.objective, schedule, 1_000_000, seed=1), batches, execution)
 
 

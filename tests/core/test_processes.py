@@ -2,19 +2,30 @@
 
 import pytest
 import torch
-from timm.layers import BatchNormAct2d
-from torch import nn
+from torch import Tensor, nn
 
 from dmt.core import batchnorm_sync
 from dmt.core.processes import Processes, connected
 from dmt.errors import ConfigError, LostProcessError
 
 
+class NormAct(nn.BatchNorm2d):
+    """As timm has them."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self.drop, self.act = nn.Identity(), nn.ReLU()
+
+    def forward(self, input: Tensor) -> Tensor:
+        activated: Tensor = self.act(self.drop(super().forward(input)))
+        return activated
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 @pytest.mark.parametrize("rows", [7, 8, 64])
 def test_every_row_belongs_to_one_process_and_they_get_about_as_many(rows: int, count: int) -> None:
     parts = [list(range(rows))[Processes(rank, count).rows(rows)] for rank in range(count)]
-    assert sum(parts, []) == list(range(rows))
+    assert [row for part in parts for row in part] == list(range(rows))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
@@ -31,7 +42,7 @@ def test_one_process_keeps_its_rows_and_norms() -> None:
 
 
 def test_synchronized_norms_keep_their_parameters_and_are_put_back() -> None:
-    net = nn.Sequential(nn.BatchNorm2d(3), BatchNormAct2d(3), nn.Conv2d(3, 2, 1)).eval()
+    net = nn.Sequential(nn.BatchNorm2d(3), NormAct(3), nn.Conv2d(3, 2, 1)).eval()
     images, kinds = torch.rand(4, 3, 5, 5), [type(each) for each in net]
     names, before = list(net.state_dict()), net(images)
     parameters = list(net.parameters())

@@ -60,7 +60,8 @@ class Double(nn.Module):
         self.double()
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.body(images.double())
+        logits: Tensor = self.body(images.double())
+        return logits
 
 
 def images_of(plan: BatchPlan, execution: Execution) -> Batches:

@@ -52,7 +52,7 @@ def joined() -> Iterator[Processes | None]:
     if on_cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     whole, rank, count = next(rendezvous("env://"))
-    store = dist.PrefixStore(f"dmt {next(_meetings)}", whole)
+    store = dist.PrefixStore(f"dmt {next(_meetings)}", whole)  # type: ignore[attr-defined]
     backend = "cpu:gloo,cuda:nccl" if on_cuda else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=PATIENCE)
     try:
