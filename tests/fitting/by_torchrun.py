@@ -1,10 +1,12 @@
 """What `test_several_processes` has several processes do: ``torchrun … -m tests.fitting.by_torchrun FOLDER``."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -12,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dmt import config as configuration
+from dmt import presets
 from dmt.cli import app
 from dmt.core import codes
 from dmt.core.execution import Execution
@@ -20,24 +24,31 @@ from dmt.core.schedule import Descent, Schedule
 from dmt.data import ragged
 from dmt.data.images import augment, batches
 from dmt.data.images.batches import ImageBatches
+from dmt.data.pixels import scenes, segment_sets
 from dmt.data.pixels.pixel_batches import PixelBatches, Unlabeled
 from dmt.data.pixels.windows import Window
 from dmt.data.sets import LabeledSet
 from dmt.errors import SaidElsewhereError
 from dmt.fitting import run
+from dmt.models import build
 from dmt.objectives.base import Objective
 from dmt.objectives.itself import PiModel
 from dmt.objectives.peers import CrossPseudoPasted
 from dmt.objectives.stored import Stored
+from dmt.pseudo import labeler
+from dmt.pseudo.labeler import LabelFolder, Teacher, Wish
 from dmt.runs import joining
 from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stop, Stopped
+from dmt.tasks import opening, segmentation
 from dmt.tasks.base import Batches
 from dmt.training import trainer as training
 from dmt.training.trainer import Trainer, Training
 from dmt.types import BatchPlan, Sizes, Target
+from tests.conftest import TINY, TINY_PIXELS
 
 STEPS = 50
+LABELED_DATA = ("digits", "scenes")
 LABELED, UNLABELED = 5, 7  # neither can be dealt out evenly
 DEADLY = 7  # the step that a process does not survive
 OBJECTIVES: dict[str, Objective] = {
@@ -46,6 +57,11 @@ OBJECTIVES: dict[str, Objective] = {
     "pixels": Stored("dynamic", gamma=4.0),
     "pixels, two nets": CrossPseudoPasted(),
 }
+
+
+def objectives(count: int) -> list[str]:
+    """What so many processes are tried on: two on all, three on the two that differ most."""
+    return list(OBJECTIVES) if count == 2 else ["images", "pixels, two nets"]
 
 
 class Double(nn.Module):
@@ -102,6 +118,33 @@ def trained(name: str, processes: Processes | None = None) -> dict[str, Tensor]:
     return {f"{place}": tensor.detach().clone() for place, tensor in enumerate(trainer.state())}
 
 
+@contextlib.contextmanager
+def small_scenes() -> Iterator[None]:
+    """Within there are few scenes, and they are labeled a few at a time."""
+    few = scenes.scenes(train=40, test=12)
+    known = segment_sets.SEGMENT_SETS["scenes"]
+    changed = dataclasses.replace(known, train=40, test=12, read=lambda folder, notify, tell: few)
+    with (
+        mock.patch.dict(segment_sets.SEGMENT_SETS, {"scenes": changed}),
+        mock.patch.object(segmentation, "LOGITS", 100_000),
+    ):
+        yield
+
+
+def label(data: str, folder: Path, processes: Processes | None = None) -> None:
+    """The labels that a net gives all unlabeled images, of which half are kept."""
+    config = configuration.override(presets.get(data).config, {"scenes": TINY_PIXELS, "digits": TINY}[data])
+    task, audit = opening.read(config.data, Path(), print, lambda done, of: None).split(1)
+    net = build.build(task.net_spec(config.net), seed=5)
+    teacher = Teacher((net,), task, torch.device("cpu"), processes=processes)
+    if processes is not None and not processes.leads:
+        labeler.help_label(teacher)
+        return
+    store = labeler.make(teacher, Wish(0.5, per_class=True), LabelFolder(folder), audit)
+    if store.pending is not None:
+        store.pending(lambda: False)
+
+
 class After(Stop):
     """Stops after so many steps."""
 
@@ -119,6 +162,13 @@ def fit(out: Path, steps: int | None = None) -> None:
     settings = json.loads((out.parent / "settings.json").read_text())
     stop = None if steps is None else After(steps)
     run.fit("digits", out=out, settings=settings, device="cpu", watcher=Silent(), stop=stop)
+
+
+def fit_scenes(out: Path) -> None:
+    """The same of pixels: two nets, each of which learns from the other's labels."""
+    settings = TINY_PIXELS | {"fractions": "0.5"}
+    with small_scenes():
+        run.fit("scenes", out=out, settings=settings, device="cpu", watcher=Silent())
 
 
 def fit_until_killed(out: Path) -> None:
@@ -139,15 +189,20 @@ def fit_until_killed(out: Path) -> None:
 def main(folder: Path) -> None:
     count = os.environ["WORLD_SIZE"]
     with joining.joined() as processes:
-        for name in OBJECTIVES:
+        for name in objectives(int(count)):
             found = trained(name, processes)
             if joining.leads():
                 torch.save(found, folder / f"{name} {count}.pt")
+        with small_scenes():
+            for data in LABELED_DATA:
+                label(data, folder / f"labels of {data} {count}", processes)
     if count == "2":
         fit(folder / "whole 2")
+        fit_scenes(folder / "scenes 2")
     with contextlib.suppress(Stopped, SaidElsewhereError):
         fit(folder / "moved", steps=40)
-    fit_until_killed(folder / f"killed {count}")
+    if count == "3":
+        fit_until_killed(folder / "killed 3")
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stopped
 from dmt.training.checkpoint import Checkpoint
+from tests import command
 from tests.conftest import TINY
 from tests.fitting import by_torchrun
 
 ROOT = Path(__file__).parents[2]
 COUNTS = (2, 3)
-SETTINGS = TINY | {"epochs": 30, "epochs_round": 4, "ema": 0.9}  # 60, 36 and 72 steps
+SETTINGS = TINY | {"epochs": 30, "epochs_round": 3, "ema": 0.9}  # 60, 27 and 54 steps
 
 
 class Launch(NamedTuple):
@@ -57,6 +58,15 @@ def launch(folder: Path, count: int) -> Launch:
     return Launch(done.returncode, [line for line in done.stderr.splitlines() if line.startswith("dmt: ")])
 
 
+def require_alike(run: Path, other: Path) -> None:
+    """Where only labels teach, scores are the same to an image or two. Rounding may then swap images at the edge of a
+    selection, by which nets of a few steps differ more."""
+    found, expected = accuracies(run), accuracies(other)
+    assert found.keys() == expected.keys()
+    for name, accuracy in expected.items():
+        assert found[name] == pytest.approx(accuracy, abs=0.5 if name.endswith("A0") else 5.0)
+
+
 trained = functools.cache(by_torchrun.trained)
 
 
@@ -70,8 +80,7 @@ def accuracies(run: Path) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("name", by_torchrun.OBJECTIVES)
+@pytest.mark.parametrize(("count", "name"), [(each, name) for each in COUNTS for name in by_torchrun.objectives(each)])
 def test_parameters_equal_those_of_one_process(
     folder: Path, launches: dict[int, Launch], name: str, count: int
 ) -> None:
@@ -82,9 +91,23 @@ def test_parameters_equal_those_of_one_process(
 
 
 def test_a_whole_run_scores_the_same(folder: Path, launches: dict[int, Launch]) -> None:
-    alone, together = accuracies(folder / "whole 1"), accuracies(folder / "whole 2")
-    assert together == pytest.approx(alone, abs=1.0)  # percent
+    require_alike(folder / "whole 2", folder / "whole 1")
+    assert launches[2] == (0, [])
     assert Folder(folder / "whole 1").jobs() == Folder(folder / "whole 2").jobs()  # identities among them
+
+
+def test_a_whole_run_of_pixels_scores_the_same(folder: Path, launches: dict[int, Launch]) -> None:
+    by_torchrun.fit_scenes(folder / "scenes 1")
+    assert accuracies(folder / "scenes 2") == pytest.approx(accuracies(folder / "scenes 1"), abs=1.0)
+
+
+@pytest.mark.parametrize("data", by_torchrun.LABELED_DATA)
+def test_labels_are_those_of_one_process_to_the_bit(folder: Path, launches: dict[int, Launch], data: str) -> None:
+    with by_torchrun.small_scenes():
+        by_torchrun.label(data, folder / f"labels of {data} 1")
+    alone = command.held(folder / f"labels of {data} 1")
+    for count in COUNTS:
+        assert command.held(folder / f"labels of {data} {count}") == alone
 
 
 def test_a_run_moves_between_numbers_of_processes(folder: Path, launches: dict[int, Launch]) -> None:
@@ -92,16 +115,13 @@ def test_a_run_moves_between_numbers_of_processes(folder: Path, launches: dict[i
     assert [json.loads(line).get("processes") for line in sessions] == [None, 2, 3]
     assert len(accuracies(folder / "moved")) < len(accuracies(folder / "whole 1"))
     by_torchrun.fit(folder / "moved")
-    assert accuracies(folder / "moved") == pytest.approx(accuracies(folder / "whole 1"), abs=1.0)
+    require_alike(folder / "moved", folder / "whole 1")
 
 
-@pytest.mark.parametrize("count", COUNTS)
-def test_a_killed_process_ends_the_job_in_one_line_and_it_resumes(
-    folder: Path, launches: dict[int, Launch], count: int
-) -> None:
-    run = folder / f"killed {count}"
-    assert launches[count].code != 0
-    assert launches[count].said == [f"dmt: error: {LostProcessError()}"]
+def test_a_killed_process_ends_the_job_in_one_line_and_it_resumes(folder: Path, launches: dict[int, Launch]) -> None:
+    run = folder / "killed 3"
+    assert launches[3].code != 0
+    assert launches[3].said == [f"dmt: error: {LostProcessError()}"]
     assert step(run) == by_torchrun.DEADLY
     with pytest.raises(Stopped):
         by_torchrun.fit(run, steps=2)
