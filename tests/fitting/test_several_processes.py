@@ -1,6 +1,5 @@
-"""Two and three processes of torchrun on a CPU against one: each launch does everything, since it costs seconds."""
+"""Two and three processes of torchrun on a CPU against one, in one test: each launch costs seconds."""
 
-import functools
 import json
 import os
 import subprocess
@@ -31,23 +30,28 @@ class Launch(NamedTuple):
     said: list[str]  # by our processes, on standard error
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of all runs; the one that moves is begun by this process."""
-    found = tmp_path_factory.mktemp("processes")
+@pytest.mark.slow
+def test_several_processes_train_as_one(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    launches = {count: launch(tmp_path, count) for count in COUNTS}  # in order: a run moves from one to the next
+    parameters_equal_those_of_one_process(tmp_path)
+    labels_are_those_of_one_process_to_the_bit(tmp_path)
+    whole_runs_score_the_same(tmp_path)
+    a_run_moves_between_numbers_of_processes(tmp_path)
+    assert launches[2] == (0, [])
+    assert launches[3].code != 0
+    assert launches[3].said == [f"dmt: error: {LostProcessError()}"]
+    what_was_killed_resumes(tmp_path / "killed 3")
+
+
+def prepare(found: Path) -> None:
+    """Settings, the run of one process, and the begin of the one that moves."""
     (found / "settings.json").write_text(json.dumps(SETTINGS))
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in SETTINGS.items()]
     (found / "settings.toml").write_text("".join(lines))
     with pytest.raises(Stopped):
         by_torchrun.fit(found / "moved", steps=20)
     by_torchrun.fit(found / "whole 1")
-    return found
-
-
-@pytest.fixture(scope="module")
-def launches(folder: Path) -> dict[int, Launch]:
-    """In order: what moves from one number of processes to the next, moves on."""
-    return {count: launch(folder, count) for count in COUNTS}
 
 
 def launch(folder: Path, count: int) -> Launch:
@@ -67,9 +71,6 @@ def require_alike(run: Path, other: Path) -> None:
         assert found[name] == pytest.approx(accuracy, abs=0.5 if name.endswith("A0") else 5.0)
 
 
-trained = functools.cache(by_torchrun.trained)
-
-
 def accuracies(run: Path) -> dict[str, float]:
     """Of every stage on the test images, by name and method."""
     return {
@@ -80,37 +81,33 @@ def accuracies(run: Path) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize(("count", "name"), [(each, name) for each in COUNTS for name in by_torchrun.objectives(each)])
-def test_parameters_equal_those_of_one_process(
-    folder: Path, launches: dict[int, Launch], name: str, count: int
-) -> None:
-    alone, together = trained(name), torch.load(folder / f"{name} {count}.pt")
-    assert alone.keys() == together.keys()
-    for place, value in alone.items():
-        torch.testing.assert_close(together[place], value, rtol=0, atol=1e-6, msg=f"{place} of {name}")
+def parameters_equal_those_of_one_process(folder: Path) -> None:
+    for name in by_torchrun.OBJECTIVES:
+        alone = by_torchrun.trained(name)
+        for count in (each for each in COUNTS if name in by_torchrun.objectives(each)):
+            together = torch.load(folder / f"{name} {count}.pt")
+            assert alone.keys() == together.keys()
+            for place, value in alone.items():
+                torch.testing.assert_close(together[place], value, rtol=0, atol=1e-6, msg=f"{place} of {name}, {count}")
 
 
-def test_a_whole_run_scores_the_same(folder: Path, launches: dict[int, Launch]) -> None:
+def labels_are_those_of_one_process_to_the_bit(folder: Path) -> None:
+    for data in by_torchrun.LABELED_DATA:
+        with by_torchrun.small_scenes():
+            by_torchrun.label(data, folder / f"labels of {data} 1")
+        alone = command.held(folder / f"labels of {data} 1")
+        for count in COUNTS:
+            assert command.held(folder / f"labels of {data} {count}") == alone
+
+
+def whole_runs_score_the_same(folder: Path) -> None:
     require_alike(folder / "whole 2", folder / "whole 1")
-    assert launches[2] == (0, [])
     assert Folder(folder / "whole 1").jobs() == Folder(folder / "whole 2").jobs()  # identities among them
-
-
-def test_a_whole_run_of_pixels_scores_the_same(folder: Path, launches: dict[int, Launch]) -> None:
     by_torchrun.fit_scenes(folder / "scenes 1")
     assert accuracies(folder / "scenes 2") == pytest.approx(accuracies(folder / "scenes 1"), abs=1.0)
 
 
-@pytest.mark.parametrize("data", by_torchrun.LABELED_DATA)
-def test_labels_are_those_of_one_process_to_the_bit(folder: Path, launches: dict[int, Launch], data: str) -> None:
-    with by_torchrun.small_scenes():
-        by_torchrun.label(data, folder / f"labels of {data} 1")
-    alone = command.held(folder / f"labels of {data} 1")
-    for count in COUNTS:
-        assert command.held(folder / f"labels of {data} {count}") == alone
-
-
-def test_a_run_moves_between_numbers_of_processes(folder: Path, launches: dict[int, Launch]) -> None:
+def a_run_moves_between_numbers_of_processes(folder: Path) -> None:
     sessions = (folder / "moved" / run_files.SESSIONS).read_text().splitlines()
     assert [json.loads(line).get("processes") for line in sessions] == [None, 2, 3]
     assert len(accuracies(folder / "moved")) < len(accuracies(folder / "whole 1"))
@@ -118,10 +115,7 @@ def test_a_run_moves_between_numbers_of_processes(folder: Path, launches: dict[i
     require_alike(folder / "moved", folder / "whole 1")
 
 
-def test_a_killed_process_ends_the_job_in_one_line_and_it_resumes(folder: Path, launches: dict[int, Launch]) -> None:
-    run = folder / "killed 3"
-    assert launches[3].code != 0
-    assert launches[3].said == [f"dmt: error: {LostProcessError()}"]
+def what_was_killed_resumes(run: Path) -> None:
     assert step(run) == by_torchrun.DEADLY
     with pytest.raises(Stopped):
         by_torchrun.fit(run, steps=2)
