@@ -24,6 +24,17 @@ class DivergenceError(DmtError):
     """A loss or parameter stopped being finite."""
 
 
+class LostProcessError(DmtError):
+    """One of several processes that train together is gone."""
+
+    def __init__(self) -> None:
+        super().__init__("another process of the run ended too early; repeat the command to resume")
+
+
+class SaidElsewhereError(DmtError):
+    """Another process of the run has said already why it ends."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that does not exist, naming the nearest one that does."""
     names = sorted(known)

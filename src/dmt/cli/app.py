@@ -29,7 +29,7 @@ from dmt.cli.shared_options import (
     StartOpt,
     settings,
 )
-from dmt.errors import ConfigError, RunError
+from dmt.errors import ConfigError, RunError, SaidElsewhereError
 from dmt.runs import stopping
 from dmt.version import VERSION
 
@@ -127,6 +127,7 @@ def fit(
     dmt fit scenes --compare baseline,dmt --out runs/s
     dmt fit cifar10-4k --data ~/data --budget 9m --out runs/c10 --set gamma=5
     dmt fit voc-1of20 --data ~/VOC --start A=coco.pth --start B=resnet101.pth --out runs/v
+    torchrun --nproc-per-node=8 -m dmt fit cifar10-4k --out runs/c10       the same run on 8 GPUs
     Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to fix, 3 budget spent, 130 Ctrl-C.
     """
     if method is not None and compare is not None:
@@ -135,7 +136,7 @@ def fit(
         raise ConfigError("give --seed for one or --seeds for several, not both")
     from dmt import config as configuration
     from dmt.fitting import run
-    from dmt.runs import starting
+    from dmt.runs import joining, starting
 
     report = run.fit(
         data,
@@ -154,6 +155,8 @@ def fit(
         anyway=anyway,
         folds=folds,
     )
+    if not joining.leads():
+        return
     out.print(str(report), markup=False)
     out.print(
         f"all of it is in {out_}; to look at it: dmt report {shlex.quote(str(out_))} --out report.html", markup=False
@@ -260,6 +263,8 @@ def main() -> None:
         raise SystemExit(stopped.code) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
+    except SaidElsewhereError:
+        raise SystemExit(2) from None
     except Exception as error:
         if debug:
             raise

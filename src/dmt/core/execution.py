@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.core import blocks
+from dmt.core.processes import Processes
 
 WORTH_COMPILING = 4000
 """Steps of a large net from which on compiling its blocks, most of a minute, is won back: a fifth of each step."""
@@ -28,6 +29,7 @@ class Execution:
     compiles: bool = True  # whole nets: large ones would take minutes, so of them only blocks are compiled
     blocks: bool = False  # those that a large net repeats
     pixels: bool = False  # large images are faster with channels last on a CPU too
+    processes: Processes | None = None  # that share every step; None for this one alone
 
     @property
     def layout(self) -> torch.memory_format:

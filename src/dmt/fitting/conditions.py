@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt.core.execution import Execution
+from dmt.core.processes import Processes
 from dmt.runs import progress
 from dmt.runs.stopping import Stop
 
@@ -22,3 +23,10 @@ class Conditions:
     stop: Stop
     watcher: progress.Watcher
     donors: Sequence[Path] = ()
+    processes: Processes | None = None
+
+    def stops(self) -> bool:
+        """Asked after every step, by all processes at once: a reason of one is a reason for all."""
+        if self.processes is None:
+            return self.stop()
+        return self.stop.adopt(self.processes.largest(self.stop.reason))

@@ -6,17 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dmt import config as configuration
 from dmt import presets
 from dmt.errors import ConfigError
-from dmt.fitting import folder_policy, request, searching
+from dmt.fitting import folder_policy, helping, orders, request, searching
 from dmt.fitting.conditions import Conditions
+from dmt.fitting.orders import Open
 from dmt.fitting.request import Prepared, Request
 from dmt.fitting.runner import Runner
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.results.report import Report
-from dmt.runs import environment, progress, starting
+from dmt.runs import environment, joining, progress, starting
 from dmt.runs.folder import Folder
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
@@ -51,6 +54,8 @@ def fit(
     Repeating the call resumes where it stopped: finished stages are skipped, an interrupted one continues, and the
     result equals that of an unbroken run. Stages that several methods have in common are trained once.
 
+    In processes that torchrun started, all of them train each stage together; the first writes and speaks.
+
     Args:
         data: a folder of your own images, or a preset, e.g. "digits", "cifar10-4k" or "voc-1of20".
         out: the run's folder; nothing is written elsewhere.
@@ -77,22 +82,27 @@ def fit(
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
     ending = stop or Stop(budget)  # from here on time counts
-    asked = Request(
-        data,
-        Path(out),
-        request.names(method),
-        request.several(seed),
-        configuration.dotted(settings or {}),
-        request.by_line(start),
-        baseline=baseline,
-        keep=keep,
-        budget=budget,
-        anyway=anyway,
-        folds=folds,
-    )
-    execution = environment.pick_execution(device, fast)
-    with watcher or progress.default() as watching:
-        train(asked, Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, donors))
+    with joining.joined() as processes:
+        asked = Request(
+            data,
+            Path(out),
+            request.names(method),
+            request.several(seed),
+            configuration.dotted(settings or {}),
+            request.by_line(start),
+            baseline=baseline,
+            keep=keep,
+            budget=budget,
+            anyway=anyway,
+            folds=folds,
+        )
+        execution = environment.pick_execution(joining.local_device(device), fast)
+        if processes is not None and not processes.leads:
+            helping.help_out(processes, execution)
+        else:
+            with watcher or progress.default() as watching:
+                here = Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, donors, processes)
+                train(asked, here)
     return Report.read([out])
 
 
@@ -112,8 +122,11 @@ def train(asked: Request, conditions: Conditions) -> None:
     runner.open(asked.seeds)  # data and nets are tried before the folder is bound to a configuration
     _require_validation(asked, prepared, runner.validation_images, conditions)
     prepared = searching.settle(asked, prepared, starts, runner, conditions)
-    with _claimed(folder, _head(prepared, starts, runner), conditions):
+    with _claimed(folder, _head(prepared, starts, runner), conditions) as threads:
+        work = Open(prepared.config, starts, folder.path, conditions.data_folder, asked.seeds, threads)
+        orders.give(conditions.processes, work)
         runner.run(prepared.methods, asked.seeds, asked.keep)
+        orders.give(conditions.processes, None)
 
 
 def _prepare(asked: Request, folder: Folder, conditions: Conditions) -> Prepared:
@@ -144,16 +157,19 @@ def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:
 
 
 @contextmanager
-def _claimed(folder: Folder, head: dict[str, Any], conditions: Conditions) -> Iterator[None]:
-    """Within, the folder is ours, signals stop the run cleanly, and it computes as it did when it was new."""
-    with (
-        conditions.stop.on_signals(),
-        folder.claimed(head) as manifest,
-        environment.threads(manifest["threads"]),
-        conditions.execution.active(),
-    ):
-        folder.log_session(environment.describe(conditions.execution.device))
-        yield
+def _claimed(folder: Folder, head: dict[str, Any], conditions: Conditions) -> Iterator[int]:
+    """Within, the folder is ours, signals stop the run cleanly, and it computes as it did when it was new.
+
+    Yields:
+        How many threads it uses. Several processes have the cores of a machine to share, as torchrun tells them.
+    """
+    with conditions.stop.on_signals(), folder.claimed(head) as manifest:
+        threads = manifest["threads"]
+        if conditions.processes is not None:
+            threads = min(threads, torch.get_num_threads())
+        with environment.threads(threads), conditions.execution.active():
+            folder.log_session(environment.describe(conditions.execution.device, conditions.processes))
+            yield threads
 
 
 def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -> None:

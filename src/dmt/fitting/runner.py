@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from dmt import files, run_files
 from dmt.config import Config
+from dmt.core.execution import Execution
 from dmt.data.audits import Audit
-from dmt.fitting import concluding, samples, teaching, together
+from dmt.fitting import concluding, jobs_of, orders, samples, teaching, together
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.features import FeatureMaker
+from dmt.fitting.orders import Label, Train
 from dmt.fitting.stage_nets import StageNets
 from dmt.fitting.teaching import Lesson
 from dmt.fitting.together import Nets
@@ -32,7 +35,6 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.encoding import FeatureFolder
 from dmt.training.journal import Journal
-from dmt.training.trainer import Trainer
 from dmt.types import ProgressCallback
 
 
@@ -53,14 +55,12 @@ class Runner:
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
-        watcher = self._conditions.watcher
-        room = self.folder.path / run_files.CACHE
-        opened = opening.read(self._config.data, self._conditions.data_folder, watcher.note, watcher.reading, room)
+        watcher, where = self._conditions.watcher, self._conditions.data_folder
+        opened = opening.read(self._config.data, where, watcher.note, watcher.reading, self.cache)
         self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]
-        fitting = self._conditions.execution.for_net(self._config.net, task.pixels)
-        self._conditions = replace(self._conditions, execution=fitting)
+        self.use(self._conditions.execution.for_net(self._config.net, task.pixels))
         trial.compiles(self._conditions.execution)
         for name in dict.fromkeys(map(self._config.net_of, "AB")):
             trial.fits(task, name)
@@ -71,18 +71,33 @@ class Runner:
             watcher.note("note: both nets start alike, so they will hardly disagree; consider --set share=0.8")
 
     @property
-    def _nets(self) -> StageNets:
+    def cache(self) -> Path:
+        """Of this process, if there are several."""
+        whole, processes = self.folder.path / run_files.CACHE, self._conditions.processes
+        return whole if processes is None or processes.leads else whole / f"process-{processes.rank}"
+
+    @property
+    def nets(self) -> StageNets:
+        """To build and read nets with."""
         return StageNets(self._config, self.folder, self._starts, self._conditions)
 
     def seen(self, seed: int) -> Task:
         """The task as nets see it: with frozen encoders, in their features."""
         if seed not in self._in_features:
             at, task = self._conditions, self._tasks[seed][0]
-            others = tuple(donor / run_files.CACHE for donor in at.donors)
-            folder = FeatureFolder(self.folder.path / run_files.CACHE, others)
+            others = tuple(run / run_files.CACHE for run in (self.folder.path, *at.donors))
+            folder = FeatureFolder(self.cache, tuple(each for each in others if each != self.cache))
             maker = FeatureMaker(self._config, self._starts, folder, at.execution.device, at.watcher, at.stop)
             self._in_features[seed] = maker.of(task)
         return self._in_features[seed]
+
+    def opened(self, seed: int) -> tuple[Task, Audit[Any]]:
+        """The task as nets see it, and its audit."""
+        return self.seen(seed), self._tasks[seed][1]
+
+    def use(self, execution: Execution) -> None:
+        """Work with other conditions of the device from now on."""
+        self._conditions = replace(self._conditions, execution=execution)
 
     def images(self, seed: int) -> Task:
         """The task in images, however nets see it."""
@@ -123,7 +138,7 @@ class Runner:
         works = list({work.identity: work for _, works in jobs for work in works}.values())
         sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
         self._note_unvouched(works)
-        names = {work.identity: _titles(work, jobs) for work in works}
+        names = {work.identity: jobs_of.titles(work, jobs) for work in works}
         works = [work for work in works if not self._ended_before(work)]
         self._prepare_compiling([work for work in works if not self.folder.finished(work.place)])
         self._conditions.watcher.begin(sum(map(self._whole, works)), sum(map(self._done, works)))
@@ -131,7 +146,7 @@ class Runner:
             if self._ended_before(work):
                 self._conditions.watcher.spared(self._whole(work) - self._done(work))
             else:
-                self._stage(work, names[work.identity], {w.stage.name: w for w in _family(work, jobs)})
+                self._stage(work, names[work.identity], {w.stage.name: w for w in jobs_of.family(work, jobs)})
                 self._measure_pairs([job for job, works in jobs if work == works[-1]])
         self._measure_pairs([job for job, _ in jobs])
 
@@ -149,7 +164,7 @@ class Runner:
         execution = self._conditions.execution.for_steps(sum(work.steps for work in works))
         if execution.blocks and not trial.can_compile(execution):
             execution = replace(execution, blocks=False)
-        self._conditions = replace(self._conditions, execution=execution)
+        self.use(execution)
 
     def _ended_before(self, work: Work) -> bool:
         """Whether validation ended the rounds of all jobs before this stage; the journals say so."""
@@ -227,17 +242,16 @@ class Runner:
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
         checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
-        task, audit = self.seen(work.seed), self._tasks[work.seed][1]
+        opened, here = self.opened(work.seed), self._conditions
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
-        labeled = teaching.shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         pseudo = None if lesson is None else lesson.pseudo
-        plan, execution = work.stage.batch_plan(work.stream_seed), self._conditions.execution
-        batches = task.batches(labeled, pseudo, plan, execution)
-        nets: dict[str, nn.Module] = {line: self._nets.first(work, line, task, family) for line in work.stage.lines}
-        trainer = Trainer(nets, self._nets.training(work, steps, task), batches, execution)
+        orders.give(here.processes, Train(work, steps, here.execution))
+        orders.hand_out(here.processes, pseudo)
+        nets: dict[str, nn.Module] = {line: self.nets.first(work, line, opened[0], family) for line in work.stage.lines}
+        trainer = self.nets.trainer(work, steps, opened, pseudo, nets)
         self._announce(title, steps, work.cost, checkpoint.state())
-        watcher = self._conditions.watcher
-        pace = loop.Pace(self._conditions.checkpoint_every, self._conditions.stop, watcher.step)
+        watcher = here.watcher
+        pace = loop.Pace(here.checkpoint_every, here.stops, watcher.step)
         if lesson is not None:
             pace = replace(pace, before_saving=partial(lesson.settle, watcher.note))
         self._worked = True
@@ -245,7 +259,7 @@ class Runner:
             if not loop.fit(trainer, checkpoint, journal, pace):
                 raise self._conditions.stop.error()
             trainer.close()
-            said = concluding.conclude(work, trainer, lesson, (task, audit), place)
+            said = concluding.conclude(work, trainer, lesson, opened, place)
             watcher.note(f"{title}: {said}")
         finally:
             trainer.close()
@@ -289,26 +303,17 @@ class Runner:
         wanted = work.stage.labels
         if wanted is None:
             return None
-        task, audit = self.seen(work.seed), self._tasks[work.seed][1]
+        (task, audit), here = self.opened(work.seed), self._conditions
         place = self.folder.stage(work.place)
-        folder = LabelFolder(place, self.folder.path / run_files.CACHE, self._progress(f"labels for {title}"))
+        folder = LabelFolder(place, self.cache, self._progress(f"labels for {title}"))
         if Store.exists(place):
             store = labeler.load(task, place)
         else:
             by = family[wanted.by]
-            nets = tuple(self._nets.finished(by, task, wanted.line, copy) for copy in wanted.copies)
-            teacher = Teacher(nets, task, self._conditions.execution.device, wanted.seen)
+            nets = tuple(self.nets.finished(by, task, wanted.line, copy) for copy in wanted.copies)
+            orders.give(here.processes, Label(work))
+            orders.align_nets(here.processes, nets)
+            teacher = Teacher(nets, task, here.execution.device, wanted.seen, here.processes)
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
-            self._conditions.watcher.worked(self._labeling(work))
+            here.watcher.worked(self._labeling(work))
         return Lesson.open(store, task, folder, journal)
-
-
-def _titles(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> str:
-    """'CL, DMT A0, seed 1': all methods that a stage serves."""
-    methods = [catalogue.METHODS[job.method].title for job, works in jobs if work in works]
-    return f"{', '.join(methods)} {work.stage.name}, seed {work.seed}"
-
-
-def _family(work: Work, jobs: Sequence[tuple[Job, list[Work]]]) -> list[Work]:
-    """All stages of a plan that holds this one, among them its parents."""
-    return next(works for _, works in jobs if work in works)

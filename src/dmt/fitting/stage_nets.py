@@ -1,14 +1,18 @@
 """The nets of a stage: as it begins with them, as it left them, and what is trained beside them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
 
 from dmt.config import Config
 from dmt.core import streams
+from dmt.data.audits import Audit
+from dmt.data.sets import PseudoLabels
+from dmt.fitting import teaching
 from dmt.fitting.conditions import Conditions
 from dmt.models import build
 from dmt.runs.folder import Folder
@@ -16,7 +20,7 @@ from dmt.runs.identity import Work
 from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import Checkpoint, finished_net
-from dmt.training.trainer import Training
+from dmt.training.trainer import Trainer, Training
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,13 @@ class StageNets:
     def finished(self, work: Work, task: Task, line: str, copy: str) -> nn.Module:
         """A net as a finished stage left it."""
         spec = task.net_spec(self.config.net_of(line))
-        net = finished_net(self.folder.stage(work.place), spec, line, copy)
+        return self._placed(finished_net(self.folder.stage(work.place), spec, line, copy))
+
+    def empty(self, line: str, task: Task) -> nn.Module:
+        """A net of a line for parameters that come from another process."""
+        return self._placed(build.build(task.net_spec(self.config.net_of(line)), seed=0))
+
+    def _placed(self, net: nn.Module) -> nn.Module:
         execution = self.conditions.execution
         return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
 
@@ -61,3 +71,19 @@ class StageNets:
         memory = stage.objective.memory(task.sizes(0), classes)
         clean = partial(task.clean_images, work.stream_seed)
         return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory, clean)
+
+    def trainer(
+        self,
+        work: Work,
+        steps: int,
+        opened: tuple[Task, Audit[Any]],
+        pseudo: PseudoLabels[Any] | None,
+        nets: Mapping[str, nn.Module],
+    ) -> Trainer:
+        """A stage ready to train, by all processes that there are."""
+        task, audit = opened
+        labeled = teaching.shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
+        execution = self.conditions.execution
+        batches = task.batches(labeled, pseudo, work.stage.batch_plan(work.stream_seed), execution)
+        together = replace(execution, processes=self.conditions.processes)
+        return Trainer(nets, self.training(work, steps, task), batches, together)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dmt import files, run_files, schemas
 from dmt.core import codes, selection, streams
 from dmt.core.labeling_views import PLAIN, LabelingView
+from dmt.core.processes import Processes
 from dmt.data.audits import Audit, LabelingObserver
 from dmt.data.pixels import palettes
 from dmt.pseudo.image_store import ImageStore
@@ -51,6 +52,7 @@ class Teacher(NamedTuple):
     task: Task
     device: torch.device
     views: tuple[LabelingView, ...] = (PLAIN,)  # in which every net sees every image
+    processes: Processes | None = None  # that take turns with the images; the first gets all labels
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ def observed(folder: Path) -> dict[str, Any]:
 
 def label(teacher: Teacher, wish: Wish) -> ImageStore:
     """A label for each image."""
-    nets, task, device, views = teacher
-    target = inference.label(nets, task, task.unlabeled, device, views)
+    nets, task, device, views, processes = teacher
+    target = inference.label(nets, task, task.unlabeled, device, views, processes)
     selected = _choose(target, len(task.classes), wish.fraction, per_class=wish.per_class)
     if wish.noise:
         target = _corrupt(target, selected, len(task.classes), wish.noise, wish.seed)
@@ -134,15 +136,48 @@ def label_pixels(
             on_progress(done, len(teacher.task.unlabeled))
 
 
+def help_label(teacher: Teacher) -> None:
+    """Label what is this process's turn, for the first process."""
+    nets, task, device, views, processes = teacher
+    if not task.pixels:
+        inference.label(nets, task, task.unlabeled, device, views, processes)
+        return
+    for _, labels, found in _coded(teacher):
+        assert processes is not None
+        processes.send(labels.to(torch.uint8))
+        processes.send(found)
+
+
+@torch.no_grad()
 def _coded(teacher: Teacher) -> Iterator[tuple[View, Tensor, Tensor]]:
-    """Labels of some images at a time and the codes of their confidences."""
-    nets, task, device, views = teacher
-    if len(nets) == len(views) == 1:
-        for view, output in inference.logits(nets[0], task, task.unlabeled, device):
-            yield view, *codes.confident(output)
-    else:
-        for view, mean in inference.probabilities(nets, task, task.unlabeled, device, views):
-            yield view, *codes.most_likely(mean)
+    """Labels of some images at a time and the codes of their confidences.
+
+    In the first process those of all images, in order; in others those that are its turn.
+    """
+    nets, task, device, views, processes = teacher
+    single = len(nets) == len(views) == 1
+    with inference.in_eval_mode(nets):
+        for number, view in enumerate(task.views(task.unlabeled, device)):
+            turn, rank = (0, 0) if processes is None else (processes.turn(number), processes.rank)
+            if turn == rank:
+                yield (
+                    view,
+                    *(
+                        codes.confident(inference.forward(nets[0], task, view))
+                        if single
+                        else codes.most_likely(inference.mean(nets, task, view, views))
+                    ),
+                )
+            elif processes is not None and processes.leads:
+                yield view, *_received(processes, turn, view)
+
+
+def _received(processes: Processes, rank: int, view: View) -> tuple[Tensor, Tensor]:
+    """What another process found in the images of a view."""
+    shape, device = (len(view.images), *view.images.shape[-2:]), view.images.device
+    labels = processes.receive(torch.empty(shape, dtype=torch.uint8), rank)
+    found = processes.receive(torch.empty(shape, dtype=torch.int32), rank)
+    return labels.to(device, torch.int64), found.to(device)
 
 
 def _choose(target: Target, classes: int, fraction: float, *, per_class: bool) -> Tensor:

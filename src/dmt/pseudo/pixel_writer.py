@@ -62,7 +62,7 @@ class PixelWriter:
         self.folder, self.classes = folder, classes
         self._names = [name_of(position, identity) for position, identity in enumerate(ids)]
         self._palette = _colors() if palette is None else list(palette)
-        self.planes = (_plane(sizes, torch.uint8, cache), _plane(sizes, torch.int16, cache))
+        self.planes = (empty_plane(sizes, torch.uint8, cache), empty_plane(sizes, torch.int16, cache))
         self._ranks = ClassRanks(classes)
         self._missing = torch.ones(len(self._names), dtype=torch.bool)
         self._arriving: tuple[Tensor, Fetched] | None = None
@@ -188,8 +188,8 @@ class PixelWriter:
         return content.getvalue()
 
 
-def _plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, cache: Path | None) -> Ragged:
-    """Space for one number a pixel."""
+def empty_plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, cache: Path | None) -> Ragged:
+    """Space for one number a pixel; what is too large for memory is in a file that ends with the process."""
     file = plane_file(cache, dtype)
     plane = ragged.blank(sizes, None, dtype, file)
     buffers.discard(file)

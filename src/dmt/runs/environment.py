@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from dmt.core.execution import Execution
+from dmt.core.processes import Processes
 from dmt.errors import ConfigError
 from dmt.version import VERSION
 
@@ -74,7 +75,7 @@ def keep_freed_memory() -> None:
             library.mallopt(option, KEPT)
 
 
-def describe(device: torch.device) -> dict[str, Any]:
+def describe(device: torch.device, processes: Processes | None = None) -> dict[str, Any]:
     """Plain values for the run folder."""
     hardware: dict[str, Any] = {
         "machine": platform.machine(),
@@ -82,7 +83,8 @@ def describe(device: torch.device) -> dict[str, Any]:
         "cores": os.cpu_count(),
     }
     hardware["device"] = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    return {
+    several = {} if processes is None else {"processes": processes.count}
+    return several | {
         "dmt": VERSION,
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -37,6 +37,17 @@ class Stop:
         return self._signal is not None or (self._deadline is not None and time.monotonic() >= self._deadline)
 
     @property
+    def reason(self) -> int:
+        """0 for none, 1 for the budget, 1 + its number for a signal: so that processes can agree on the largest."""
+        return 1 + self._signal if self._signal is not None else int(self())
+
+    def adopt(self, reason: int) -> bool:
+        """Stop for the `reason` of another process, if that is one. Returns whether it is."""
+        if reason > 1:
+            self._signal = reason - 1
+        return reason > 0
+
+    @property
     def left(self) -> float:
         """Seconds of the budget; infinite without one."""
         return math.inf if self._deadline is None else max(0.0, self._deadline - time.monotonic())

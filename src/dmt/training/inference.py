@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from dmt.core.evidence import Evidence, EvidenceCollector
 from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.metrics import Confusion
+from dmt.core.processes import Processes
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.tasks.base import Task, View
 from dmt.types import ProgressCallback, Target
@@ -54,9 +55,9 @@ def logits(
     net: nn.Module, task: Task, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device
 ) -> Iterator[tuple[View, Tensor]]:
     """Float32 logits of all images, each once; the net's mode is put back."""
-    with _in_eval_mode([net]):
+    with in_eval_mode([net]):
         for view in task.views(images, device):
-            yield view, _forward(net, task.pixels, view.images)
+            yield view, forward(net, task, view)
 
 
 @torch.no_grad()
@@ -68,21 +69,28 @@ def probabilities(
     views: Sequence[LabelingView] = (PLAIN,),
 ) -> Iterator[tuple[View, Tensor]]:
     """Float32 probabilities of all images, each once: the mean over these nets and over these views of an image."""
-    with _in_eval_mode(nets):
+    with in_eval_mode(nets):
         for view in task.views(images, device):
-            passes = (
-                task.logits(view, seen, partial(_forward, net, task.pixels)).softmax(1)
-                for net in nets
-                for seen in views
-            )
-            total = next(passes)
-            for each in passes:
-                total += each
-            yield view, total.div_(len(nets) * len(views))
+            yield view, mean(nets, task, view, views)
+
+
+def mean(nets: Sequence[nn.Module], task: Task, view: View, views: Sequence[LabelingView]) -> Tensor:
+    """Float32 probabilities of some images: the mean over nets in eval mode, and over these views of an image."""
+    passes = (task.logits(view, seen, partial(_forward, net, task.pixels)).softmax(1) for net in nets for seen in views)
+    total = next(passes)
+    for each in passes:
+        total += each
+    return total.div_(len(nets) * len(views))
+
+
+def forward(net: nn.Module, task: Task, view: View) -> Tensor:
+    """Float32 logits of some images, by a net in eval mode."""
+    return _forward(net, task.pixels, view.images)
 
 
 @contextmanager
-def _in_eval_mode(nets: Sequence[nn.Module]) -> Iterator[None]:
+def in_eval_mode(nets: Sequence[nn.Module]) -> Iterator[None]:
+    """Within, nets are in eval mode."""
     modes = [net.training for net in nets]
     try:
         for net in nets:
@@ -145,17 +153,28 @@ def _score(meter: Confusion, pixels: bool) -> Score:
     )
 
 
+@torch.no_grad()
 def label(
     nets: Sequence[nn.Module],
     task: Task,
     images: UnlabeledSet[Any],
     device: torch.device,
     views: Sequence[LabelingView] = (PLAIN,),
+    processes: Processes | None = None,
 ) -> Target:
-    """The label that the nets together give every image, and its confidence, on the host; pixels are streamed."""
+    """The label that the nets together give every image, and its confidence, on the host; pixels are streamed.
+
+    Args:
+        processes: that take turns with the views; each gets all labels.
+    """
     # room for all at once: small results between the large tensors of a pass would keep the heap from shrinking
-    target = Target(torch.empty(len(images), dtype=torch.int64), torch.empty(len(images)))
-    for view, mean in probabilities(nets, task, images, device, views):
-        confidence, labels = mean.max(1)
-        target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
+    target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)))
+    with in_eval_mode(nets):
+        for number, view in enumerate(task.views(images, device)):
+            if processes is None or processes.turn(number) == processes.rank:
+                confidence, labels = mean(nets, task, view, views).max(1)
+                target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
+    if processes is not None:  # zeros elsewhere: a sum is exact
+        processes.sum_(target.labels)
+        processes.sum_(target.confidence)
     return target

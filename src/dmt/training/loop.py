@@ -68,6 +68,7 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
         ledger.restore(state["ledger"])
         trained = state["seconds"]
     journal.rewind(trainer.step)
+    trainer.align()
     if state is not None and state["done"]:  # saved already: its files are not written again beside their digests
         return True
     interval = interval_of(trainer.steps)
@@ -100,6 +101,16 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
     trainer.finish()
     save()
     return True
+
+
+def follow(trainer: Trainer, stop: Callable[[], bool]) -> None:
+    """Take part in what another process fits. It decides when to stop, and it alone keeps anything."""
+    with torch.random.fork_rng(devices=[trainer.device] if trainer.execution.on_cuda else []):
+        trainer.align()
+        while trainer.step < trainer.steps:
+            trainer.advance(trainer.draw())
+            if trainer.step < trainer.steps and stop():
+                return
 
 
 def peak_memory(device: torch.device) -> float:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dmt.core import batchnorm, blocks, streams, trees
+from dmt.core import batchnorm, batchnorm_sync, blocks, streams, trees
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
@@ -20,7 +20,10 @@ from dmt.training.recording import Recorded
 
 
 class Student:
-    """A net as an objective sees it: bf16 convolutions on CUDA, float32 logits everywhere."""
+    """A net as an objective sees it: bf16 convolutions on CUDA, float32 logits everywhere.
+
+    Of several processes each runs the net on its own rows, and all get the logits of all rows.
+    """
 
     def __init__(self, net: nn.Module, execution: Execution) -> None:
         self._net = net
@@ -38,7 +41,13 @@ class Student:
         return self(images, update_statistics=update_statistics)
 
     def _logits(self, images: Tensor) -> Tensor:
-        if images.dim() == 4:  # features have no channels to put last
+        processes = self._execution.processes
+        if processes is None:
+            return self._own(images)
+        return processes.gathered(self._own(images[processes.rows(len(images))]), len(images))
+
+    def _own(self, images: Tensor) -> Tensor:
+        if images.dim() == 4:  # and not features of them
             images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
             logits = self._forward(images)
@@ -123,6 +132,9 @@ class Trainer:
             memory=self.memory,
         )
         self.optimizers = Optimizers(self.nets, training.parts, schedule.descent)
+        if execution.processes is not None:
+            for net in self.nets.values():
+                batchnorm_sync.synchronize(net, execution.processes)
         self._run: Callable[[Inputs], Tensor] | None = None
 
     @property
@@ -147,7 +159,9 @@ class Trainer:
         if self._run is None:
             self._run = Recorded(self._descend, inputs, self.state()) if self.execution.records else self._descend
         # nets with dropout draw from the device's own generator: that too must depend on the step alone
-        self._generator().manual_seed(streams.seed_of(self._seed, "net noise", self.step))
+        processes = self.execution.processes
+        rank = () if processes is None or processes.leads else (processes.rank,)  # other rows, other draws
+        self._generator().manual_seed(streams.seed_of(self._seed, "net noise", self.step, *rank))
         numbers = self._run(inputs)
         self.step += 1
         return numbers
@@ -162,10 +176,14 @@ class Trainer:
             batchnorm.reestimate(net, self._clean(self.device))
 
     def close(self) -> None:
-        """Training is over: let go of the recorded step, which keeps nets and images alive, and of compiled code."""
+        """Training is over: let go of the recorded step, which keeps nets and images alive, and of compiled code.
+
+        From here on the nets work in this process alone.
+        """
         self._run = None
         for module in self.modules():
             blocks.plain(module)
+            batchnorm_sync.separate(module)
 
     def _generator(self) -> torch.Generator:
         # not torch.manual_seed: without CUDA it queues a call for every device at every step, and keeps them all
@@ -179,6 +197,7 @@ class Trainer:
         loss = self.objective.loss(self._cast, batch, inputs.objective)
         self.optimizers.zero_grad()
         loss.total.backward()  # type: ignore[no-untyped-call]
+        self._add_up()
         self.optimizers.step(inputs.rate, inputs.encoders)
         if inputs.stride is not None:
             for slow in self.slow.values():
@@ -188,6 +207,18 @@ class Trainer:
         numbers = {"loss": loss.total.detach(), "rate": inputs.rate, **loss.logged}
         self.logged = tuple(numbers)
         return torch.stack(list(numbers.values()))
+
+    def _add_up(self) -> None:
+        """Gradients over the rows of all processes. Parts saw all rows in each, and there have the whole already."""
+        if self.execution.processes is not None:
+            self.execution.processes.sum_gradients(each for net in self.nets.values() for each in net.parameters())
+
+    def align(self) -> None:
+        """Bring all processes to where the first one stands."""
+        if self.execution.processes is not None:
+            step = torch.tensor(self.step)
+            self.execution.processes.align([step, *self.state()])
+            self.step = int(step)
 
     def modules(self) -> list[nn.Module]:
         """Everything whose parameters or buffers a step changes."""

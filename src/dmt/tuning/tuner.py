@@ -17,7 +17,7 @@ from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
 from dmt.own.known_nets import Asked
 from dmt.results.report import JobResult, Report
-from dmt.runs import environment, progress
+from dmt.runs import environment, joining, progress
 from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop, Stopped
 from dmt.tuning import judging, search_space
@@ -64,6 +64,8 @@ def tune(
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
+    if joining.launched():
+        raise ConfigError("dmt tune takes one process; start it without torchrun")
     seeds, given = request.several(seed), request.by_line(start)
     common, config, notes = _default(data, dict(settings or {}), given, device)
     space = search_space.default(config) if not grid else search_space.parse(grid)

@@ -1,0 +1,122 @@
+"""What a step of several processes gains or costs, against one process in the same run.
+
+A DMT step on random images of CIFAR-10's shape. Within one launch the first process steps alone while the others wait,
+then all step together, several times in turn; the ratio is that of medians. On CPUs each process has one thread, and
+batches are smaller. On a GPU one process under NCCL shows what the machinery costs: steps are compiled and recorded in
+both cases.
+
+    python -m benchmarks.several_processes --processes 2 --out benchmarks/results      two cores
+    python -m benchmarks.several_processes --processes 1 --device cuda --out benchmarks/results
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from benchmarks.cifar_throughput import CONFIG, random_task
+from dmt import files
+from dmt.core.execution import Execution
+from dmt.core.processes import Processes
+from dmt.data.sets import PseudoLabels
+from dmt.methods import catalogue
+from dmt.models import build
+from dmt.runs import environment, joining, timing
+from dmt.training.trainer import Trainer, Training
+
+TURNS = 5
+"""How often both ways are timed, in turn."""
+
+
+def trainer(execution: Execution, net: str, divisor: int) -> Trainer:
+    """A round of DMT, its batch smaller by ``divisor``."""
+    stage = catalogue.plan("dmt", CONFIG.recipe).stages[-1]
+    plan = stage.batch_plan(seed=1)
+    plan = replace(plan, labeled=plan.labeled // divisor, unlabeled=plan.unlabeled // divisor)
+    torch.manual_seed(0)
+    task = random_task(400, 4000)
+    count = len(task.unlabeled)
+    every = torch.ones(count, dtype=torch.bool)
+    pseudo = PseudoLabels(torch.randint(0, 10, (count,)), torch.rand(count), every)
+    batches = task.batches(task.labeled, pseudo, plan, execution)
+    schedule = replace(stage.schedule, labeled=plan.labeled, unlabeled=plan.unlabeled)
+    nets: dict[str, nn.Module] = {stage.lines[0]: build.build(task.net_spec(net), seed=0)}
+    return Trainer(nets, Training(stage.objective, schedule, 1_000_000, seed=1), batches, execution)
+
+
+def seconds(stepping: Trainer, steps: int) -> float:
+    """Of one step."""
+    began = timing.now(stepping.device)
+    for _ in range(steps):
+        stepping.advance(stepping.draw())
+    return (timing.now(stepping.device) - began) / steps
+
+
+def measure(processes: Processes, execution: Execution, net: str, divisor: int, steps: int) -> dict[str, float]:
+    """Seconds of a step alone and together; only the first process steps alone."""
+    together = trainer(replace(execution, processes=processes), net, divisor)
+    alone = trainer(execution, net, divisor) if processes.leads else None
+    found: dict[str, list[float]] = {"alone": [], "together": []}
+    for turn in range(TURNS + 1):
+        if alone is not None:
+            found["alone"].append(seconds(alone, steps))
+        processes.said(turn)  # the others wait here
+        found["together"].append(seconds(together, steps))
+    return {name: statistics.median(each[1:]) for name, each in found.items() if each}  # the first turn warms up
+
+
+def work(asked: argparse.Namespace) -> None:
+    with joining.joined() as processes:
+        assert processes is not None
+        execution = environment.pick_execution(joining.local_device(asked.device))
+        with execution.active():
+            found = measure(processes, execution, asked.net, asked.divisor, asked.steps)
+        if processes.leads:
+            about = {
+                "environment": environment.describe(execution.device, processes),
+                "net": asked.net,
+                "images": 512 // asked.divisor,
+                "steps": asked.steps,
+                "seconds": found,
+                "speedup": found["alone"] / found["together"],
+            }
+            name = f"several_processes_{execution.device.type}_{processes.count}.json"
+            files.write_json(asked.out / name, about)
+            print(f"{found['alone'] / found['together']:.3f} × as fast in {processes.count} processes as in one")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--net", default=None)
+    parser.add_argument("--divisor", type=int, default=None, help="of the batch of 512")
+    parser.add_argument("--steps", type=int, default=None, help="in each of the turns")
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+    on_cpu = asked.device == "cpu"
+    asked.net = asked.net or ("wrn-10-1" if on_cpu else CONFIG.net)
+    asked.divisor = asked.divisor or (8 if on_cpu else 1)
+    asked.steps = asked.steps or (10 if on_cpu else 300)
+    if joining.launched():
+        work(asked)
+        return
+    launch = [
+        "-m",
+        "torch.distributed.run",
+        f"--nproc-per-node={asked.processes}",
+        "-m",
+        "benchmarks.several_processes",
+    ]
+    told = os.environ | {"OMP_NUM_THREADS": "1"}
+    raise SystemExit(subprocess.run([sys.executable, *launch, *sys.argv[1:]], env=told).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""BatchNorm over the rows of all processes: torch's own on CUDA, and one for CPUs, which torch's own refuses."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from dmt.core.processes import Processes
+
+
+def synchronize(net: nn.Module, processes: Processes) -> None:
+    """From now on norms in train mode take their statistics from the rows of all processes."""
+    if processes.count > 1:
+        for norm in net.modules():
+            if isinstance(norm, _BatchNorm) and not isinstance(norm, _Synchronized):
+                norm._alone = type(norm)  # type: ignore[assignment]
+                norm._processes = processes  # type: ignore[assignment]
+                # in place: parameters, buffers and their names stay what they are
+                norm.__class__ = _SynchronizedAct if hasattr(norm, "act") else _Synchronized
+
+
+def separate(net: nn.Module) -> None:
+    """Undo it."""
+    for norm in net.modules():
+        if isinstance(norm, _Synchronized):
+            norm.__class__ = norm._alone  # type: ignore[assignment]
+            del norm._alone, norm._processes
+
+
+class _Synchronized(nn.SyncBatchNorm):
+    process_group = None
+    _alone: type[_BatchNorm]
+    _processes: Processes
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.is_cuda or not self.training:
+            return super().forward(input)
+        normalized, mean, variance, count = _Normalized.apply(  # type: ignore[no-untyped-call]
+            input, self.weight, self.bias, self.eps, self._processes
+        )
+        if self.track_running_stats and self.running_mean is not None and self.running_var is not None:
+            self._follow(mean, variance * count / (count - 1).clamp_min(1))
+        return normalized  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def _follow(self, mean: Tensor, variance: Tensor) -> None:
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        stride = self.momentum
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            stride = 1.0 / float(self.num_batches_tracked) if stride is None else stride
+        assert stride is not None
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), stride)
+        self.running_var.lerp_(variance.to(self.running_var.dtype), stride)
+
+
+class _SynchronizedAct(_Synchronized):
+    """A norm of timm, which drops and activates too."""
+
+    drop: nn.Module
+    act: nn.Module
+
+    def forward(self, input: Tensor) -> Tensor:
+        activated: Tensor = self.act(self.drop(super().forward(input)))
+        return activated
+
+
+class _Normalized(torch.autograd.Function):
+    """(x − mean)/√(variance + ε)·w + b; also gives mean, variance (biased) and the number of values they are of."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, values: Tensor, scale: Tensor | None, shift: Tensor | None, eps: float, processes: Processes
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        over = [axis for axis in range(values.dim()) if axis != 1]
+        variance, mean = torch.var_mean(values, over, correction=0)
+        mine = mean.new_tensor([values.numel() / values.shape[1]])
+        # every process's statistics, combined as if all values had been here: nothing large is subtracted
+        found = processes.all_rows(torch.cat([mine, mean, variance])[None], processes.count)  # (P, 1 + 2C)
+        counts, (means, variances) = found[:, :1], found[:, 1:].chunk(2, 1)
+        count = counts.sum(0)
+        mean = (counts * means).sum(0) / count
+        variance = (counts * (variances + (means - mean) ** 2)).sum(0) / count
+        ctx.save_for_backward(values, scale, mean, (variance + eps).rsqrt(), count)
+        ctx.over, ctx.processes, ctx.shifts = over, processes, shift is not None
+        ctx.mark_non_differentiable(mean, variance, count)
+        return F.batch_norm(values, mean, variance, scale, shift, False, 0.0, eps), mean, variance, count
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, *others: None) -> tuple[Tensor | None, ...]:
+        values, scale, mean, inverse, count = ctx.saved_tensors
+        shape = [1, -1] + [1] * (values.dim() - 2)
+        centered = values - mean.view(shape)
+        total = gradient.sum(ctx.over)
+        along = (gradient * centered).sum(ctx.over) * inverse
+        # parameters' gradients are added up with all others after the backward
+        both = ctx.processes.sum_(torch.cat([total, along])) / count
+        whole, slope = both.chunk(2)
+        factor = inverse if scale is None else inverse * scale
+        back = gradient - whole.view(shape) - centered * (slope * inverse).view(shape)
+        learned = None if scale is None else along
+        return back * factor.view(shape), learned, total if ctx.shifts else None, None, None
