@@ -19,7 +19,7 @@ TRIES = 10
 """Times that a process is started to be killed: one that is nearly done may end before."""
 
 SOON = 0.1
-"""Seconds after an operation in which a moment lies; half of that each time that it came too late."""
+"""Seconds after an operation in which a moment lies; half of it whenever that was too late."""
 
 HOW = ("operation", "operation", "torn", "moment")
 """Ways to kill, in turn."""
@@ -55,8 +55,8 @@ class Kills(Part):
         known = json.loads((at.base / f"{name}.json").read_text())
         words = subjects.BY_NAME[name].words(at.base, at.room / "out")
         killed, wanted = 0, 2 if at.rng.random() < 0.3 and name != "pack" else 1
-        for attempt in range(TRIES):
-            killed += self._kill(words, how, known, at, SOON / 2**attempt)
+        for trial in range(TRIES):
+            killed += self._kill(words, how, known, at, SOON / 2**trial)
             if killed == wanted:
                 break
             if not killed:  # it came to its end: begin anew
@@ -73,7 +73,7 @@ class Kills(Part):
         return Outcome(f"{name}, killed at {'a moment' if how == 'moment' else 'a file operation'}", killed)
 
     def _kill(self, words: list[object], how: str, known: dict[str, int], at: Place, soon: float) -> int:
-        """Returns whether it was killed: a moment, so many seconds later at most, may come too late."""
+        """Returns whether it was killed: a moment may come too late."""
         log, number = at.room / "killed.log", at.rng.randint(1, known["operations"])
         act = {"torn": children.die_torn, "moment": children.die_after(at.rng.uniform(0.0, soon))}.get(
             how, children.die
