@@ -242,20 +242,25 @@ def test_killed_before_its_manifest_a_run_begins_anew(tmp_path: Path) -> None:
     assert not left.exists()
 
 
-def test_killed_before_its_scores_a_stage_writes_no_net_again(
-    runs: tuple[Path, Path], stopped: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def fit_and_die_before(entry: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go on with a run, and end where its journal would get such an entry."""
     real = Journal.write
 
     def killed(self: Journal, kind: str, **values: object) -> None:
-        if kind == "round":
+        if kind == entry:
             raise KeyboardInterrupt
         real(self, kind, **values)
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "write", killed)
         with pytest.raises(KeyboardInterrupt):
-            fit(stopped)
+            fit(run)
+
+
+def test_killed_before_its_scores_a_stage_writes_no_net_again(
+    runs: tuple[Path, Path], stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit_and_die_before("round", stopped, monkeypatch)
     times = {path: path.stat().st_mtime_ns for path in stopped.glob("stages/A1-*/step-*/*")}
     fit(stopped)
     assert times == {path: path.stat().st_mtime_ns for path in stopped.glob("stages/A1-*/step-*/*")}
@@ -265,17 +270,7 @@ def test_killed_before_its_scores_a_stage_writes_no_net_again(
 def test_killed_before_it_was_judged_a_stage_is_judged_when_it_resumes(
     runs: tuple[Path, Path], stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Journal.write
-
-    def killed(self: Journal, kind: str, **values: object) -> None:
-        if kind == "guard":
-            raise KeyboardInterrupt
-        real(self, kind, **values)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "write", killed)
-        with pytest.raises(KeyboardInterrupt):
-            fit(stopped)
+    fit_and_die_before("guard", stopped, monkeypatch)
     fit(stopped)
     for run in (stopped, runs[0]):
         (path,) = run.glob("stages/A1-*/journal.jsonl")

@@ -62,6 +62,6 @@ def test_a_run_names_them(tmp_path: Path, generator: torch.Generator) -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
 def test_what_is_told(share: float) -> None:
-    found = pool.Pool(share, ("a.jpg", "b.jpg"))
+    found = pool.Pool(share, ("a.jpg", "b\n.jpg"))
     assert found.told == (share > 0.25)
-    assert str(found) == f"{share:.0%} of the unlabeled photos are unlike every labeled one (a.jpg, b.jpg …)"
+    assert str(found) == f"{share:.0%} of the unlabeled photos are unlike every labeled one (a.jpg, b\\n.jpg …)"

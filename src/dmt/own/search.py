@@ -113,7 +113,7 @@ class Search:
             return Found(lines=("folds: no time for them within the budget, so the schedule stays as proposed",))
 
     def _run(self) -> Found:
-        cheap = self.config.stores_features("A")
+        began, cheap = time.monotonic(), self.config.stores_features("A")
         count = folds.most(self.task.labeled, THIRDS if cheap else HALVES)
         if count < 2 or len(self.task.labeled) < FEWEST:
             return Found()
@@ -126,7 +126,7 @@ class Search:
         gained: list[Evidence] = []
         if cheap:
             chosen, told = self._length(at, chosen, told)
-            tuned, told = self._tuned(at, chosen, told)
+            tuned, told = self._tuned(at, chosen, told, began)
             if tuned is not None:
                 return tuned
             chosen, told, gained = self._gamma(at, chosen, told)
@@ -134,7 +134,7 @@ class Search:
 
     def _folds(self, count: int) -> Folds:
         execution = replace(self.execution, compiles=False)
-        of = round(sum(steps for _, steps in self._planned()))
+        of = round(sum(steps for _, steps in self._planned())) + self._steps_of_tuning(count)
         done, end = 0, time.monotonic() + self.patience
 
         def step() -> None:
@@ -145,6 +145,14 @@ class Search:
             self.tell(min(done, of), of)
 
         return Folds(self.task, self.starts, execution, folds.split(self.task.labeled, count, seed=0), step)
+
+    def _steps_of_tuning(self, count: int) -> int:
+        """Of first nets all of which learn, on so many folds."""
+        if self.tuning is None:
+            return 0
+        sizes = replace(self.task.sizes(0), labeled=len(self.task.labeled) * (count - 1) // count)
+        stages = catalogue.plan(catalogue.baseline().name, self.tuning.config.recipe).stages
+        return count * sum(stage.steps(sizes) for stage in stages)
 
     def _planned(self) -> list[tuple[Stage, float]]:
         return plans(self.config, self.methods, len(self.task.labeled), self.execution.on_cuda)
@@ -192,12 +200,11 @@ class Search:
             f"{shown} of {recipe.epochs}: {chosen.score:.1f}, {LONGER * recipe.epochs}: {longer.score:.1f}",
         ]
 
-    def _tuned(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Found | None, list[str]]:
+    def _tuned(self, at: Trials, chosen: Tried, told: list[str], began: float) -> tuple[Found | None, list[str]]:
         """All of the nets, if first nets of that kind are clearly better on the same folds; then their rates."""
         if self.tuning is None:
             return None, told
         config, task = self.tuning.config, self.tuning.task
-        began = time.monotonic()
         try:
             beside = Trials(replace(at.folds, task=task), at.lines, None, at.tried)
             tuned = beside.baseline(config, {"net": config.net})

@@ -16,7 +16,7 @@ SKEWED = 0.125
 def of_pool(job: JobResult) -> Iterator[Finding]:
     """About the unlabeled photos of a user; known before any net is trained."""
     if job.pool is not None and job.pool.told and any(stage.labels is not None for stage in job.stages):
-        remedy = "to take them out if they show something else, or a few labels of what they show"
+        remedy = "without them if they show something else, or with labels for some of them"
         yield Finding("foreign", "", str(job.pool), remedy)
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dmt.core import outliers
+from dmt.data.folders.photo_files import shown
 from dmt.data.images import stored_views
 from dmt.tasks.base import Task
 from dmt.tasks.features import FeatureTask
@@ -35,7 +36,8 @@ class Pool:
         return asdict(self)
 
     def __str__(self) -> str:
-        return f"{self.unlike:.0%} of the unlabeled photos are unlike every labeled one ({', '.join(self.images)} …)"
+        names = ", ".join(map(shown, self.images))
+        return f"{self.unlike:.0%} of the unlabeled photos are unlike every labeled one ({names} …)"
 
 
 def look(task: Task) -> Pool | None:
