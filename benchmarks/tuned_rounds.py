@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--ways", type=int, nargs="+", metavar="N", help="these ways, in this order, counted from 0")
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
@@ -66,7 +67,7 @@ def main() -> None:
         "command": "python -m benchmarks.tuned_rounds",
     }
     rows = files.read_json(given.out)["rows"] if given.out.is_file() else []
-    for way in WAYS:
+    for way in [list(WAYS)[number] for number in given.ways] if given.ways else WAYS:
         for name in given.names:
             if time.monotonic() > end or any((row["folder"], row["way"]) == (name, way) for row in rows):
                 continue
