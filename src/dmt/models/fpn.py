@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import alignment
+from dmt.models import alignment, onnx_encoder
 from dmt.models.fcn import Layer
 
 STRIDES = (4, 8, 16, 32)
@@ -77,12 +77,18 @@ class FPN(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes, H, W)."""
         padded = alignment.padded(images, STRIDES[-1], patches=self.patches)
-        features = self.encoder(padded)
-        merged = self.decoder([features[level] for level in self._levels], self.patches)
+        merged = self.decoder(self._features(padded), self.patches)
         with torch.autocast(images.device.type, enabled=False):
             size = (padded.shape[-2], padded.shape[-1])
             logits = alignment.grow(self.head(merged.float()), size, patches=self.patches)
             return alignment.crop(logits, images)
+
+    def _features(self, images: Tensor) -> list[Tensor]:
+        """The maps that count, from the finest to the coarsest."""
+        if self.frozen and onnx_encoder.suits(self.encoder, images):
+            return onnx_encoder.features(self.encoder, self._levels, images)
+        found = self.encoder(images)
+        return [found[level] for level in self._levels]
 
 
 def build(name: str, classes: int, channels: int, *, frozen: bool) -> FPN:
