@@ -63,7 +63,7 @@ PLAIN = identities({})
 
 
 def test_every_option_is_tried_here() -> None:
-    known = {*OTHER, "dataset", "share", "net_b", "output_stride", "labeling_views", *GROUPED}
+    known = {*OTHER, "dataset", "share", "net_b", "output_stride", "labeling_views", "class_weights", *GROUPED}
     assert known == set(configuration.flat(BASE))
 
 

@@ -3,6 +3,8 @@
 Tensors that do not fit each other are refused: broadcasting would give a number too, but a wrong one.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -34,6 +36,15 @@ def per_site(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> T
         shapes.require_sites("weights", weights, labels)
     losses = F.cross_entropy(logits.float(), labels, ignore_index=IGNORE, reduction="none")
     return losses if weights is None else losses * weights
+
+
+def of_classes(labels: Tensor, by_class: Sequence[float]) -> Tensor:
+    """The weight of every site by its label, (N, *S) float32; 0 where there is no label."""
+    # sums of numbers, not a lookup in a tensor made here, which a recorded step could not repeat
+    found = torch.zeros_like(labels, dtype=torch.float32)
+    for label, weight in enumerate(by_class):
+        found = found + weight * (labels == label)
+    return found
 
 
 def mean_over_labeled(sites: Tensor, labels: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from dmt.data.sets import PseudoLabels
 from dmt.fitting import teaching
 from dmt.fitting.conditions import Conditions
 from dmt.models import build
+from dmt.options import require
 from dmt.runs.folder import Folder
 from dmt.runs.identity import Work
 from dmt.runs.starting import Starts
@@ -64,6 +65,9 @@ class StageNets:
     def training(self, work: Work, steps: int, task: Task) -> Training:
         """What the stage trains besides its nets, and how."""
         stage, classes = work.stage, len(task.classes)
+        weights = self.config.recipe.class_weights
+        must = f"a number for each of the {classes} classes"
+        require("class_weights", list(weights), len(weights) in (0, classes), must)
         channels = task.net_spec(self.config.net_of(stage.lines[0])).shape[0]
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))

@@ -89,6 +89,9 @@ class Recipe:
     weight_every: int = option(
         1, "rounds of images: ask the student about one in so many and remember the others (ours); 1: all", neutral=True
     )
+    class_weights: tuple[float, ...] = option(
+        (), "rounds and Baseline: how much a label counts by its class, a number for each; empty: alike", neutral=True
+    )
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
     batchnorm: BatchNorm = option(
         "running",
@@ -130,6 +133,10 @@ class Recipe:
         require("fractions", list(self.fractions), good, "one or more numbers above 0 and up to 1")
         for key in self.lists:
             self._require_one_a_round(key)
+        weights = self.class_weights
+        require("class_weights", list(weights), all(each > 0 for each in weights), "numbers greater than 0")
+        mixes = self.mixup is not None or any(each.mixup is not None for each in self.rounds())
+        require("class_weights", list(weights), not (weights and mixes), "empty where mixup is on")
 
     @property
     def lists(self) -> tuple[str, ...]:

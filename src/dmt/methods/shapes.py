@@ -76,7 +76,9 @@ def _supervised(
 ) -> Stage:
     epochs = recipe.epochs_oracle if truth == "everything" else recipe.epochs
     schedule = _afresh(recipe, _schedule(recipe, epochs, recipe.rate, labeled=recipe.batch))
-    return Stage(f"{line}0", (line,), 0, Supervised(recipe.mixup), schedule, truth=truth, share=share)
+    return Stage(
+        f"{line}0", (line,), 0, Supervised(recipe.mixup, recipe.class_weights), schedule, truth=truth, share=share
+    )
 
 
 def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
@@ -92,6 +94,7 @@ def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Lab
         double_statistics=recipe.double_statistics if dynamic else False,
         # without a look of its own there is nothing to save
         weight_every=recipe.weight_every if dynamic and (asked_weak or given.mixup is not None) else 1,
+        class_weights=recipe.class_weights,
     )
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, given.epochs, given.rate, **sizes)

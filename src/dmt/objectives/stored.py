@@ -33,6 +33,8 @@ class Stored(Objective):
         double_statistics: let the weight pass update BatchNorm's running statistics too, as the reference did.
         weight_every: k, to look at one in k images and remember what the student thought of the others
             (docs/decisions, 30); 1 looks at all.
+        class_weights: how much a site counts by the class it learns, beside its weight; all alike if there are none.
+            Not with mixup.
     """
 
     views: ClassVar[tuple[str, ...]] = (TRAIN,)
@@ -45,6 +47,7 @@ class Stored(Objective):
     mixup: float | None = None
     double_statistics: bool = False
     weight_every: int = neutral(1)
+    class_weights: tuple[float, ...] = neutral(())
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.images, self._part(shape.unlabeled) + self._part(shape.labeled) if self.looks else 0)
@@ -112,6 +115,8 @@ class Stored(Objective):
         logged = {"gamma": self.gamma * draw.ramp, **_cases(view, target, weights)}
         labels = torch.cat([labels, batch.truth])
         weights = torch.cat([weights, torch.ones_like(batch.truth, dtype=weights.dtype)])
+        if self.class_weights:
+            weights = weights * losses.of_classes(labels, self.class_weights)
         sites = losses.per_mixed_site(logits, labels, weights, draw.mix)
         count = losses.labeled_sites(labels).clamp_min(1.0)
         logged |= {"pseudo": sites[:pseudo].sum() / count, "labeled": sites[pseudo:].sum() / count}

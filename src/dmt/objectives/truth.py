@@ -7,6 +7,7 @@ import torch
 from dmt.core import losses, mixing
 from dmt.core.mixing import Mix
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
+from dmt.options import neutral
 from dmt.types import Batch, BatchShape
 
 
@@ -16,9 +17,11 @@ class Supervised(Objective):
 
     Attributes:
         mixup: α of λ ~ Beta(α, α), as drawn (without the maximum that the rounds take); None for no mixup.
+        class_weights: how much a site counts by its class; all alike if there are none. Not with mixup.
     """
 
     mixup: float | None = None
+    class_weights: tuple[float, ...] = neutral(())
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.labeled)
@@ -30,7 +33,8 @@ class Supervised(Objective):
 
     def loss(self, cast: Cast, batch: Batch, draw: Mix | None) -> Loss:
         if draw is None:
-            sites = losses.per_site(cast.net(batch.images), batch.truth)
+            weights = losses.of_classes(batch.truth, self.class_weights) if self.class_weights else None
+            sites = losses.per_site(cast.net(batch.images), batch.truth, weights)
         else:
             sites = losses.per_mixed_site(cast.net(draw.blend(batch.images)), batch.truth, None, draw)
         total = losses.mean_over_labeled(sites, batch.truth)

@@ -12,7 +12,7 @@ from dmt.core.evidence import Evidence
 from dmt.core.execution import Execution
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
-from dmt.own import folds, trials
+from dmt.own import class_weights, folds, trials
 from dmt.own.fine_tuning import FineTuning
 from dmt.own.folds import Folds
 from dmt.own.trials import Trials, Tried
@@ -69,7 +69,9 @@ def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> 
     base = catalogue.plan(catalogue.baseline().name, config.recipe).stages
     first = [stage for stage in base if set(stage.lines) <= set(lines)]
     if not cheap:
-        return [(stage, 4 * count * min(stage.steps(sizes), SHORT[large])) for stage in first]
+        # four rates and, of masks, what rare classes should count
+        tried = 4 + config.data.sizes.pixels
+        return [(stage, tried * count * min(stage.steps(sizes), SHORT[large])) for stage in first]
     # rates, then once more but longer; then all rounds with every γ
     work = [(stage, count * (4.0 + LONGER) * stage.steps(sizes)) for stage in first]
     if rounds is not None and sizes.unlabeled:
@@ -130,6 +132,8 @@ class Search:
             if tuned is not None:
                 return tuned
             chosen, told, gained = self._gamma(at, chosen, told)
+        else:
+            chosen, told = self._class_weights(at, chosen, told)
         return self._found(at, chosen, told, gained)
 
     def _folds(self, count: int) -> Folds:
@@ -199,6 +203,16 @@ class Search:
             *told,
             f"{shown} of {recipe.epochs}: {chosen.score:.1f}, {LONGER * recipe.epochs}: {longer.score:.1f}",
         ]
+
+    def _class_weights(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
+        """More weight for rare classes of pixels, if that is clearly better."""
+        weights = None if "class_weights" in self.fixed else class_weights.of(self.task)
+        weighted = weights and at.baseline(self.config, {**chosen.settings, "class_weights": weights})
+        if not weighted:
+            return chosen, told
+        best = trials.choose(chosen, [chosen, weighted])
+        who = "rare classes count more" if best is weighted else "all classes count alike"
+        return best, [*told, f"{who}: alike {chosen.score:.1f}, rare ones more {weighted.score:.1f}"]
 
     def _tuned(self, at: Trials, chosen: Tried, told: list[str], began: float) -> tuple[Found | None, list[str]]:
         """All of the nets, if first nets of that kind are clearly better on the same folds; then their rates."""
