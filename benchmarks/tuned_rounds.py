@@ -32,6 +32,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "…, encoder 0.3": TUNED | FIVE | {"encoder": 0.3},
     "…, rounds at half the rate": TUNED | FIVE | {"rate_round": 2.5e-4},
     "…, shares of 0.8": TUNED | FIVE | {"share": 0.8},
+    "…, encoders stay in rounds": TUNED | FIVE | {"encoder_round": 0.0},
     "FixMatch": TUNED | {"fixmatch.rate": 1e-3, "fixmatch.optimizer": "adamw", "fixmatch.encoder": 0.1},
 }
 

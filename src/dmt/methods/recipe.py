@@ -52,6 +52,11 @@ class Recipe:
     weight_decay: float = option(5e-4, "weight decay")
     decay: Decay = option("all", "likewise: which parameters decay, all or kernels only", neutral=True)
     encoder: float = option(1.0, "likewise: the encoder's learning rate as a share of the rate", neutral=True)
+    encoder_round: float | Literal["same"] = option(
+        "same",
+        "the same in rounds: 0 for rounds in which only the rest of a net learns; same: as encoder",
+        neutral=True,
+    )
     head_first: float = option(
         0.0, "nets that start afresh: share of the steps before the encoder learns too", neutral=True
     )
@@ -114,6 +119,8 @@ class Recipe:
             for value in self._values(key):
                 require(key, value, value > 0, "greater than 0")
         require("encoder", self.encoder, self.encoder > 0, "greater than 0")
+        rounds = self.encoder_round
+        require("encoder_round", rounds, rounds == "same" or rounds >= 0, "at least 0, or same")
         require("head_first", self.head_first, 0 <= self.head_first < 1, "at least 0 and below 1")
         for key in ("gamma", "gamma2", "weight_decay"):
             for value in self._values(key):

@@ -98,6 +98,8 @@ def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Lab
     )
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, given.epochs, given.rate, **sizes)
+    if recipe.encoder_round != "same":
+        schedule = replace(schedule, descent=replace(schedule.descent, encoder=recipe.encoder_round))
     schedule = _afresh(recipe, schedule) if start is None else schedule
     return Stage(f"{line}{given.number}", (line,), given.number, objective, schedule, start=start, labels=labels)
 

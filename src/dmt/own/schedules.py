@@ -94,12 +94,12 @@ def for_tuning(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     steps, steps_round = (300, 200) if large else (100, 60)
     # later rounds teach wrong labels to nets that can learn anything by heart (benchmarks/results/folder_images.md)
-    rounds = _fractions(unlabeled)[:2]
+    rounds = _fractions(unlabeled)[:1]
     return replace(
         for_a_last_layer(options, large=False, alike=alike),
         epochs=_epochs(steps, 32, labels),
-        # a round's passes are over what it keeps: on average so many steps
-        epochs_round=_epochs(steps_round, 24, round(unlabeled * sum(rounds) / len(rounds))),
+        # a round's passes are over what it keeps
+        epochs_round=_epochs(steps_round, 24, round(unlabeled * rounds[0])),
         fractions=rounds,
         optimizer="adamw",
         rate=1e-3,
@@ -145,7 +145,7 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
     # a step's time follows its pixels, and a CPU has to be done in minutes
     height, width = options.crop
     length = 1.0 if large else min(1.0, 128 * 128 / (height * width))
-    steps, steps_round = (1000, 600) if large else (round(200 * length), round(120 * length))
+    steps, steps_round = (500, 300) if large else (round(200 * length), round(120 * length))
     rate = 3e-3 if frozen else 1e-3
     return replace(
         presets.get("scenes").config.recipe,
