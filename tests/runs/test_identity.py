@@ -24,8 +24,8 @@ OTHER: dict[str, object] = {
     "fractions": (0.3, 0.4, 0.6, 0.8, 1.0), "per_class": True, "ema": 0.9, "labeler": "ema",
     "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "mixup_round": None,
     "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True, "stop_rounds": 1,
-    "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "encoder_round": 0.0, "weight_view": "weak",
-    "weight_every": 4, "batchnorm": "reestimate",
+    "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "encoder_round": 0.0,
+    "weight_view": "weak", "weight_every": 4, "batchnorm": "reestimate",
 }  # fmt: skip
 ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong", "stop_rounds"}
 """Options that change none of DMT's stages."""
