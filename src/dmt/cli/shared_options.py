@@ -34,6 +34,10 @@ AnywayOpt = Annotated[
     bool, typer.Option("--anyway", help="Train on your images though dmt check finds errors; every report says so.")
 ]
 DeviceOpt = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+OnOpt = Annotated[
+    str | None,
+    typer.Option(metavar="ray[:ADDRESS]", help="Let workers of a Ray cluster train, on a folder that all of them see."),
+]
 
 
 def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
