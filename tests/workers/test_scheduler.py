@@ -1,4 +1,4 @@
-"""Orders and workers, with threads for processes: who gets what and when, and what is done about those that are gone."""
+"""Orders and workers, with threads for processes: who gets what, and what is done about those that are gone."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -20,6 +20,7 @@ from dmt.cli.shared_options import (
     DataArg,
     DataOpt,
     DeviceOpt,
+    JobsOpt,
     LineOpt,
     NetOpt,
     OnOpt,
@@ -118,13 +119,7 @@ def fit(
     folds: Annotated[
         bool, typer.Option(help="Let folds of your labels choose rates, lengths and γ before a new run on your images.")
     ] = True,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Train so many stages at once, each in a process of its own.  [default: 1, on ray as many as fit]",
-        ),
-    ] = None,
+    jobs: JobsOpt = None,
     on: OnOpt = None,
 ) -> None:
     """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one continues.

@@ -4,10 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from dmt.config import Config
-from dmt.core.execution import Execution
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.runner import Runner
 from dmt.fitting.session import Session, Told
@@ -53,7 +50,7 @@ class Site:
         return session
 
     def _open(self, here: Here) -> Session:
-        execution = self._execution(here.number)
+        execution = environment.pick_execution(environment.device_of(self.device, here.number), self.fast)
         if not execution.on_cuda:
             environment.keep_freed_memory()
         conditions = Conditions(
@@ -66,12 +63,6 @@ class Site:
         session = Session(runner, self.methods, self.seeds, self.keep)
         session.prepare_compiling(self.steps)
         return session
-
-    def _execution(self, number: int) -> Execution:
-        execution = environment.pick_execution(self.device, self.fast)
-        if not execution.on_cuda or execution.device.index is not None:
-            return execution
-        return environment.pick_execution(f"cuda:{number % torch.cuda.device_count()}", self.fast)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,11 @@ class Crew:
     jobs: int | None
     address: str | None = None
 
+    @property
+    def on(self) -> str | None:
+        """Where, as a user says it."""
+        return None if self.address is None else f"{RAY}:{self.address}"
+
     @contextmanager
     def started(self, threads: int, device: str) -> Iterator[tuple[Start, int]]:
         """Within, workers can be started; yields how, and how many.
@@ -41,6 +46,17 @@ class Crew:
         with ray_cluster.joined(self.address) as cluster:
             start, room = cluster.offer(threads, device)
             yield start, self.jobs or room
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Within, a cluster stays connected from one use to the next."""
+        if self.address is None:
+            yield
+            return
+        from dmt.workers import ray_cluster
+
+        with ray_cluster.joined(self.address):
+            yield
 
     def describe(self) -> dict[str, Any]:
         """For the record of a session."""

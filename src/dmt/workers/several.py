@@ -31,11 +31,11 @@ class SeveralAtOnce:
             self._begin(worker, Stage(*said.words))
         elif said.what == "step":
             self._step(worker, *said.words)
-        elif said.what == "busy":
-            self._watcher.turn(worker)
-            self._speaker = None  # a watcher may take it for what the worker does from now on
-            self._watcher.busy(*said.words)
+        elif said.what == "note":
+            self._watcher.note(*said.words)
         else:
+            self._watcher.turn(worker)
+            self._speaker = None  # whose step comes next has its stage announced again
             getattr(self._watcher, said.what)(*said.words)
 
     def note(self, text: str) -> None:
