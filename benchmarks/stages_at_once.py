@@ -1,8 +1,8 @@
 """How much sooner a pair is trained by two workers than by one process, each with one thread, in the same run.
 
-DMT with a pair of nets on digits, whole runs in turn: ``--jobs 1``, then ``--jobs 2``, several times; ratios are those of
-medians. Starting workers takes some seconds, whatever they do then: so the time from the first step to the end is kept
-beside that of the whole command. On CPUs this stands for two GPUs.
+DMT with a pair of nets on digits, whole runs in turn: ``--jobs 1``, then ``--jobs 2``, several times; ratios are those
+of medians. Starting workers takes some seconds, whatever they do then: so the time from the first stage to the end is
+kept beside that of the whole command. On CPUs this stands for two GPUs. The load says who else used the machine.
 
     python -m benchmarks.stages_at_once --out benchmarks/results
 """

@@ -32,12 +32,12 @@ from tests import command
 from tests.conftest import TINY
 from tests.torture import remains
 
-PAIR = TINY | {"shape": "pair", "epochs": 60, "epochs_round": 4}
-"""Long enough to be caught in the middle of every stage."""
+PAIR = TINY | {"shape": "pair", "epochs": 40, "epochs_round": 2, "fractions": "1"}
+"""A few tenths of a second for each stage."""
 
 
 def fit(out: Path, **options: Any) -> None:
-    options = {"settings": PAIR, "device": "cpu", "watcher": Silent(), "checkpoint_every": 0.0} | options
+    options = {"settings": PAIR, "device": "cpu", "watcher": Silent(), "checkpoint_every": 0.1} | options
     dmt.fit("digits", out=out, **options)
 
 
@@ -177,12 +177,11 @@ def test_a_ray_cluster_one_of_whose_workers_is_killed(tmp_path: Path, monkeypatc
                 ray.kill(actors[self.worker])
 
     monkeypatch.setattr(ray_cluster, "Actor", Kept)
-    settings = PAIR | {"fractions": "1"}
-    fit(tmp_path / "one", settings=settings)
+    fit(tmp_path / "one")
     watcher = KillingFirst("", "")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
-        fit(tmp_path / "ray", settings=settings, on="ray", watcher=watcher)
+        fit(tmp_path / "ray", on="ray", watcher=watcher)
     finally:
         ray.shutdown()
     assert len(actors) == 3

@@ -11,6 +11,7 @@ from dmt.fitting.session import Session
 from dmt.fitting.stage_orders import MeasurePair, Site, SiteOrder, TrainStage
 from dmt.models import build
 from dmt.results import reading
+from dmt.runs import environment
 from dmt.runs.folder import Job
 from dmt.runs.identity import Work
 from dmt.runs.starting import Starts
@@ -95,7 +96,7 @@ def run(session: Session, crew: Crew, threads: int, device: tuple[str, bool | No
     Args:
         device: as a user names it, and whether steps are fast there.
     """
-    runner = session.runner
+    runner, (name, fast) = session.runner, device
     _require_known_nets(session)
     works = session.begin()
     unfinished = [work for work in works if not runner.folder.finished(work.place)]
@@ -111,16 +112,17 @@ def run(session: Session, crew: Crew, threads: int, device: tuple[str, bool | No
         session.seeds,
         session.keep,
         threads,
-        *device,
+        crew.device(name),
+        fast,
         at.checkpoint_every,
         sum(work.steps for work in unfinished),
     )
 
-    def log(number: int, environment: dict[str, Any]) -> None:
+    def log(number: int, found: dict[str, Any]) -> None:
         if crew.address is not None:  # it may be another machine
-            runner.folder.log_session(environment | {"worker": number})
+            runner.folder.log_session(found | {"worker": number, "command": environment.command()})
 
-    with crew.started(threads, device[0]) as (start, count):
+    with crew.started(threads, name) as (start, count):
         _note_cores(session, crew, count * threads)
         Scheduler(start, count, at.watcher, at.stop, log).run(StageAgenda(session, works, site))
 

@@ -99,8 +99,13 @@ def describe(device: torch.device, processes: Processes | None = None) -> dict[s
         "numpy": metadata.version("numpy"),
         "hardware": hardware,
         "git": _git(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": command(),
     }
+
+
+def command() -> list[str]:
+    """What a user typed."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
 def _git() -> dict[str, Any] | None:

@@ -149,4 +149,5 @@ class TrialTraining:
         starts = {
             line: str(Path(text).resolve()) if Path(text).is_file() else text for line, text in frame.start.items()
         }
-        return replace(frame, data=data, start=starts, data_folder=str(Path(frame.data_folder).resolve()))
+        folder, device = str(Path(frame.data_folder).resolve()), self.crew.device(frame.device)
+        return replace(frame, data=data, start=starts, data_folder=folder, device=device)

@@ -29,6 +29,10 @@ class Crew:
         """Where, as a user says it."""
         return None if self.address is None else f"{RAY}:{self.address}"
 
+    def device(self, name: str) -> str:
+        """The device of a worker, as a user names it: a cluster decides itself which GPU it is."""
+        return name if self.address is None else name.partition(":")[0]
+
     @contextmanager
     def started(self, threads: int, device: str) -> Iterator[tuple[Start, int]]:
         """Within, workers can be started; yields how, and how many.

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from queue import SimpleQueue
 from typing import IO, Any
 
@@ -27,7 +28,8 @@ class Process(Worker):
     def __init__(self, number: int, inbox: Inbox) -> None:
         super().__init__(number)
         words = [sys.executable, "-c", PROGRAM, str(number), *sys.path]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # a session of its own: Ctrl-C reaches this process alone, which then asks its workers to stop
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         self._sending = threading.Lock()
         threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
 
@@ -76,6 +78,7 @@ def _received(stream: IO[bytes]) -> Any:
 
 def main(number: int) -> None:
     """The whole life of the process."""
+    warnings.filterwarnings("ignore", module=r"PIL\b")  # as in the command
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not disturb
     sending = threading.Lock()
