@@ -29,19 +29,18 @@ class StageAgenda(Agenda):
         self._settled = {work.place for work in session.works} - self._waiting.keys()
         self._after = {work.place: _parents(session, work) for work in self._waiting.values()}
         self._unmeasured = [job for job, _ in session.jobs]
-        self._needed: set[str] = set()  # stages that validation did not spare
+        self._needed: set[str] = set()  # places of stages that validation did not spare, titles of pairs to measure
         self._begun: dict[str, SiteOrder] = {}  # by title
         self._worked = False
 
     def ready(self) -> Sequence[Order]:
         self._settle_ended()
         free = [work for work in self._waiting.values() if self._after[work.place] <= self._settled]
-        pairs = [order for job in self._measurable() for order in self._pair(job)]
         stages: list[SiteOrder] = [
             TrainStage(self._site, self._session.title(work), self._worked, self._session.told, work.place)
             for work in free
         ]
-        return [order for order in (*pairs, *stages) if order.title not in self._begun]
+        return [order for order in (*self._pairs(), *stages) if order.title not in self._begun]
 
     def _settle_ended(self) -> None:
         """Stages that validation spared count as done; those after them may be spared, too."""
@@ -55,22 +54,25 @@ class StageAgenda(Agenda):
             else:
                 self._needed.add(place)
 
-    def _measurable(self) -> list[Job]:
-        """Jobs that are finished; of each seed one at a time, since they may share a pair."""
-        found: dict[int, Job] = {}
+    def _pairs(self) -> list[SiteOrder]:
+        """Orders to measure pairs of finished jobs; of each seed one at a time, since jobs may share a pair."""
+        found: dict[int, SiteOrder] = {}
         for job, works in self._session.jobs:
-            if job in self._unmeasured and all(work.place in self._settled for work in works):
-                found.setdefault(job.seed, job)
+            settled = all(work.place in self._settled for work in works)
+            if job not in self._unmeasured or job.seed in found or not settled:
+                continue
+            title = f"both nets of {job.method}, seed {job.seed}"
+            if title in self._needed or self._has_pairs(job):
+                self._needed.add(title)
+                order = MeasurePair(self._site, title, self._worked, self._session.told, job.method, job.seed)
+                found[job.seed] = order
+            else:
+                self._unmeasured.remove(job)
         return list(found.values())
 
-    def _pair(self, job: Job) -> list[SiteOrder]:
-        """The order to measure a job's pairs, if there are any."""
+    def _has_pairs(self, job: Job) -> bool:
         folder = self._session.runner.folder
-        title = f"both nets of {job.method}, seed {job.seed}"
-        if title not in self._begun and not any(together.unmeasured(reading.of_job(folder, folder.manifest(), job))):
-            self._unmeasured.remove(job)
-            return []
-        return [MeasurePair(self._site, title, self._worked, self._session.told, job.method, job.seed)]
+        return any(together.unmeasured(reading.of_job(folder, folder.manifest(), job)))
 
     def begin(self, order: Order) -> None:
         assert isinstance(order, SiteOrder)
