@@ -1,5 +1,6 @@
 """A worker as a process on this machine: orders come by its standard input, messages go by its standard output."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import IO, Any
 
@@ -36,8 +38,9 @@ class Process(Worker):
     def _listen(self, inbox: Inbox) -> None:
         """Pass on what it says, until it says no more."""
         assert self.process.stdout is not None
-        for message in _received(self.process.stdout):
-            inbox.put((self, message))
+        with self.process.stdout as said:
+            for message in _received(said):
+                inbox.put((self, message))
         inbox.put((self, Lost()))
 
     def hand(self, order: Order) -> None:
@@ -48,26 +51,25 @@ class Process(Worker):
 
     def _send(self, what: Order | int | None) -> None:
         assert self.process.stdin is not None
-        with self._sending:
-            try:
-                pickle.dump(what, self.process.stdin)
-                self.process.stdin.flush()
-            except OSError:  # it is gone; whoever listens hears of it
-                pass
+        with self._sending, contextlib.suppress(OSError):  # if it is gone, whoever listens hears of it
+            pickle.dump(what, self.process.stdin)
+            self.process.stdin.flush()
 
     def end(self) -> None:
         self._send(None)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        self.kill()
 
     def kill(self) -> None:
+        assert self.process.stdin is not None
         self.process.kill()
         self.process.wait()
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
 
 
-def _received(stream: IO[bytes]) -> Any:
+def _received(stream: IO[bytes]) -> Iterator[Any]:
     """Everything that comes, one after the other; what was cut short is left out."""
     while True:
         try:

@@ -20,6 +20,9 @@ from dmt.workers.pool import Inbox, Start, Worker
 LISTENS = 1.0
 """Seconds that a worker is waited for at a time to say something."""
 
+PATIENCE = 10.0
+"""Seconds until a worker that is ended is known to be gone."""
+
 
 class Served:
     """The worker's side: a thread carries out orders, and what it says waits to be asked for."""
@@ -55,10 +58,11 @@ class Actor(Worker):
 
     def __init__(self, number: int, inbox: Inbox, *, needs: dict[str, float]) -> None:
         super().__init__(number)
-        # two calls at a time: one waits for what is said, the others come through
+        # several calls at a time: one waits for what is said, the others come through
         self._actor = ray.remote(Served).options(max_concurrency=4, **needs).remote(number)
         self._ended = False
-        threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, args=(inbox,), daemon=True)
+        self._listener.start()
 
     def _listen(self, inbox: Inbox) -> None:
         """Pass on what it says, until it is gone."""
@@ -81,6 +85,7 @@ class Actor(Worker):
     def kill(self) -> None:
         self._ended = True
         ray.kill(self._actor)
+        self._listener.join(PATIENCE)  # once the cluster is left, a question would start another one
 
 
 class Cluster:

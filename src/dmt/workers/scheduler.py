@@ -145,6 +145,7 @@ class Scheduler:
 
     def _replace(self, worker: Worker, order: Order | None, agenda: Agenda) -> None:
         """A worker is gone. What it did is taken up by another, where its checkpoint is."""
+        worker.kill()  # what is left of it
         title = "" if order is None else order.title
         self._lost[title] += 1
         self._watcher.lost(worker.number)
