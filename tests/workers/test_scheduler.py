@@ -191,6 +191,32 @@ def test_a_spent_budget_stops_all_after_a_first_order() -> None:
     assert caught.value.code == 3
 
 
+def test_a_budget_that_ends_with_the_last_order_stops_nothing() -> None:
+    agenda = Listed(Act("A0", lambda here: "done"))
+    run(agenda, stop=Stop(1e-9))
+    assert agenda.results == {"A0": "done"}
+
+
+def test_a_worker_that_never_starts_is_not_waited_for() -> None:
+    class Pending(Thread):
+        def _live(self) -> None:
+            if self.number == 0:  # there is no room for the others
+                super()._live()
+
+    agenda = Listed(*(Act(f"A{n}", lambda here: here.number) for n in range(3)))
+    Scheduler(Pending, 2, Silent(), Stop(), lambda number, environment: None).run(agenda)
+    assert agenda.results == {"A0": 0, "A1": 0, "A2": 0}
+
+
+def test_a_signal_before_the_first_order_begins_nothing() -> None:
+    stop = Stop()
+    stop.adopt(1 + 2)
+    agenda = Listed(Act("A0", lambda here: "done"))
+    with pytest.raises(Stopped, match="SIGINT"):
+        run(agenda, stop=stop)
+    assert agenda.results == {}
+
+
 def test_a_signal_to_one_worker_stops_all() -> None:
     def asked(here: Here) -> None:
         here.stop.adopt(1 + 15)

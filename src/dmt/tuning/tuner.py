@@ -211,6 +211,8 @@ class _Tuner:
             for name, values in names.items()
             if self._failure(name) is None and not self._trained(self._frame.place(name))
         }
+        if left and self._worked and self._stop():
+            self._leave(self._stop.error())
         training = TrialTraining(self._frame, workers, torch.get_num_threads())
         donors = [trial.folder for trial in self._trials.values()]
         try:

@@ -68,10 +68,7 @@ class Scheduler:
             Stopped: if there was a reason; all workers are at a checkpoint then.
         """
         try:
-            while True:
-                self._hand_out(agenda)
-                if not self._busy and (self._stopping or not self._starting):
-                    break
+            while self._hand_out(agenda) or self._busy:
                 self._hear(agenda)
             for worker in self._idle:
                 worker.end()
@@ -79,20 +76,24 @@ class Scheduler:
         finally:  # whoever is left is not wanted any more
             for worker in self._workers:
                 worker.kill()
-        if self._stopping:
+        if agenda.ready():
             raise self._stop.error()
 
     @property
     def _workers(self) -> list[Worker]:
         return [*self._idle, *self._starting, *self._busy]
 
-    def _hand_out(self, agenda: Agenda) -> None:
-        """Orders to workers that wait for them; more workers if there are orders for them."""
+    def _hand_out(self, agenda: Agenda) -> bool:
+        """Orders to workers that wait for them; more workers if there are orders for them.
+
+        Returns:
+            Whether there are orders left to hand out, and no reason to stop.
+        """
         # every session carries out something, however small its budget: repeating it must come to an end
-        if self._handed and not self._stopping and self._stop():
+        if not self._stopping and self._stop() and (self._handed or self._stop.asked):
             self._halt(self._stop.reason)
         if self._stopping:
-            return
+            return False
         ready = list(agenda.ready())
         while self._idle and ready:
             order = ready.pop(0)
@@ -104,6 +105,7 @@ class Scheduler:
         free = set(range(self._count)) - {worker.number for worker in self._workers}
         for number in sorted(free)[: max(0, len(ready) - len(self._starting))]:
             self._starting.add(self._start(number, self._inbox))
+        return bool(ready)
 
     def _halt(self, reason: int) -> None:
         """Have all workers stop at a checkpoint."""
@@ -136,6 +138,8 @@ class Scheduler:
             assert order is not None
             agenda.done(order, message.result)
         elif isinstance(message, Halted):
+            assert order is not None
+            agenda.put_back(order)
             self._stop.adopt(message.reason)
             if not self._stopping:  # one of them was asked to stop, which is a reason for all
                 self._halt(message.reason)
