@@ -37,8 +37,8 @@ PAIR = TINY | {"shape": "pair", "epochs": 40, "epochs_round": 2, "fractions": "1
 
 
 def fit(out: Path, **options: Any) -> None:
-    options = {"settings": PAIR, "device": "cpu", "watcher": Silent(), "checkpoint_every": 0.1} | options
-    dmt.fit("digits", out=out, **options)
+    usual: dict[str, Any] = {"settings": PAIR, "watcher": Silent()}
+    dmt.fit("digits", out=out, device="cpu", checkpoint_every=0.1, **usual | options)
 
 
 class Killing(Silent):

@@ -100,7 +100,12 @@ def test_two_at_once_each_after_what_it_waits_for() -> None:
     began: list[str] = []
 
     def meet(name: str) -> Act:
-        return Act(name, lambda here: (began.append(name), both.wait(), name)[-1])
+        def act(here: Here) -> str:
+            began.append(name)
+            both.wait()
+            return name
+
+        return Act(name, act)
 
     agenda = Listed(*map(meet, ("A0", "B0", "A1", "B1")), after={"A1": {"A0", "B0"}, "B1": {"A0", "B0"}})
     run(agenda)
