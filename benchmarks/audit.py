@@ -36,6 +36,7 @@ from dmt.data.images.audit import ImageAudit
 from dmt.data.sets import LabeledSet
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.runner import Runner
+from dmt.fitting.session import Session
 from dmt.results.report import Report
 from dmt.results.tables import spread
 from dmt.runs import environment, progress, starting
@@ -259,7 +260,7 @@ def _fit(config: Config, out: Path, seed: int, positions: np.ndarray, options: a
             "threads": environment.fitting_threads(runner.threads_for),
         }
         with folder.claimed(head) as manifest, environment.threads(manifest["threads"]), execution.active():
-            runner.run(["baseline", "dmt"], [seed])
+            Session(runner, ["baseline", "dmt"], [seed]).run()
     return Report.read([out])
 
 

@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("training",),
     ("pseudo",),
     ("runs",),
+    ("workers",),
     ("results",),
     ("own",),
     ("fitting",),

@@ -11,7 +11,7 @@ runs/a/
                           pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/;
                           evidence-<split>-<line>-<copy>.npz: what a net said of every image with truth
   pairs/<nets>/           of a pair's two nets together: scores.json, and evidence as in a stage
-  .cache/                 decoded images and labels of pixels, if they are too many for memory
+  .cache/                 decoded images and labels of pixels, if they are too many for memory; claims/ on stages
 ```
 """
 
@@ -45,6 +45,11 @@ PAIR_SCORES = "scores.json"
 
 SAMPLES = "samples"
 """Pictures: of a run below this by seed, of a stage in it."""
+
+
+def claim(run: Path, place: str) -> Path:
+    """The file whose lock a process holds while it works on a stage."""
+    return run / CACHE / "claims" / f"{place}.lock"
 
 
 def split(run: Path, seed: int) -> Path:

@@ -167,6 +167,19 @@ def test_seeds_and_values_may_be_added(tmp_path: Path) -> None:
     assert [trial.shared for trial in tuning.trials] == [0, 2, 2]
 
 
+@pytest.mark.slow
+def test_trials_at_once_give_the_same(tmp_path: Path) -> None:
+    """The default first, then two others by two processes, one of which diverges."""
+    grid = {"rate_round": [1e30, 0.05]}
+    (alone, _), (at_once, watch) = tune(tmp_path / "1", grid=grid), tune(tmp_path / "2", grid=grid, jobs=2)
+    assert [(trial.name, trial.score, trial.failed, trial.shared) for trial in at_once.trials] == [
+        (trial.name, trial.score, trial.failed, trial.shared) for trial in alone.trials
+    ]
+    assert at_once.chosen.name == alone.chosen.name
+    assert not [note for note in watch.notes if "test" in note]
+    assert {title.partition(": ")[0] for title in watch.stages[2:]} == {"rate_round=1e+30", "rate_round=0.05"}
+
+
 def test_a_trial_that_diverges_does_not_end_the_others(tmp_path: Path) -> None:
     grid = {"rate_round": [1e30, 0.05]}
     tuning, _ = tune(tmp_path / "t", grid=grid)

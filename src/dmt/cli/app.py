@@ -20,8 +20,10 @@ from dmt.cli.shared_options import (
     DataArg,
     DataOpt,
     DeviceOpt,
+    JobsOpt,
     LineOpt,
     NetOpt,
+    OnOpt,
     RunArg,
     SeedOpt,
     SeedsOpt,
@@ -117,6 +119,8 @@ def fit(
     folds: Annotated[
         bool, typer.Option(help="Let folds of your labels choose rates, lengths and γ before a new run on your images.")
     ] = True,
+    jobs: JobsOpt = None,
+    on: OnOpt = None,
 ) -> None:
     """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
 
@@ -127,7 +131,8 @@ def fit(
     dmt fit scenes --compare baseline,dmt --out runs/s
     dmt fit cifar10-4k --data ~/data --budget 9m --out runs/c10 --set gamma=5
     dmt fit voc-1of20 --data ~/VOC --start A=coco.pth --start B=resnet101.pth --out runs/v
-    torchrun --nproc-per-node=8 -m dmt fit cifar10-4k --out runs/c10       the same run on 8 GPUs
+    dmt fit scenes --jobs 2 --out runs/s                                  both nets of a pair at once
+    torchrun --nproc-per-node=8 -m dmt fit cifar10-4k --out runs/c10       each stage on 8 GPUs
     Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to fix, 3 budget spent, 130 Ctrl-C.
     """
     if method is not None and compare is not None:
@@ -154,6 +159,8 @@ def fit(
         checkpoint_every=checkpoint_every,
         anyway=anyway,
         folds=folds,
+        jobs=jobs,
+        on=on,
     )
     if not joining.leads():
         return

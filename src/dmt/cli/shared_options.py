@@ -34,6 +34,18 @@ AnywayOpt = Annotated[
     bool, typer.Option("--anyway", help="Train on your images though dmt check finds errors; every report says so.")
 ]
 DeviceOpt = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+JobsOpt = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Train so many stages or trials at once, each in a process of its own.  "
+        "[default: 1, on ray as many as fit]",
+    ),
+]
+OnOpt = Annotated[
+    str | None,
+    typer.Option(metavar="ray[:ADDRESS]", help="Let workers of a Ray cluster train, on a folder that all of them see."),
+]
 
 
 def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from dmt.cli.shared_options import (
     DataArg,
     DataOpt,
     DeviceOpt,
+    JobsOpt,
     MethodOpt,
     NetOpt,
+    OnOpt,
     SeedOpt,
     SeedsOpt,
     SetOpt,
@@ -53,6 +55,8 @@ def tune(
         str | None, typer.Option(metavar="30m", help="Stop cleanly after this time; exit code 3.")
     ] = None,
     anyway: AnywayOpt = False,
+    jobs: JobsOpt = None,
+    on: OnOpt = None,
 ) -> None:
     """Try settings, judged on the validation images. Repeat the command to resume, or to add values or seeds.
 
@@ -61,6 +65,7 @@ def tune(
     dmt tune photos/ --grid gamma=1,2,4 --out runs/tune
     dmt tune digits --grid "fractions=0.2,0.4,0.6,0.8,1/0.5,1" --out runs/tune
     dmt tune digits --search optuna --trials 20 --grid gamma=1..9 --grid rate_round=0.01..0.3 --out runs/tune
+    dmt tune digits --jobs 2 --out runs/tune               two trials at once
     The default is kept unless another setting is clearly better. Test scores are not shown.
     Ctrl-C stops at a checkpoint. Exit codes: 0 done, 2 an error to fix, 3 budget spent, 130 Ctrl-C.
     """
@@ -84,6 +89,8 @@ def tune(
         device=device,
         budget=None if budget is None else stopping.seconds(budget),
         anyway=anyway,
+        jobs=jobs,
+        on=on,
     )
     out.print(str(tuned), markup=False)
     out.print(f"its run is in {tuned.chosen.folder}; all of it in {out_ / trial_folder.INDEX}", markup=False)

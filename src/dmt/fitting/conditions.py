@@ -8,6 +8,7 @@ from dmt.core.execution import Execution
 from dmt.core.processes import Processes
 from dmt.runs import progress
 from dmt.runs.stopping import Stop
+from dmt.workers.crew import Crew
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class Conditions:
     watcher: progress.Watcher
     donors: Sequence[Path] = ()
     processes: Processes | None = None
+    worker: int | None = None  # which of several that train different stages; None for the process that runs the run
+    crew: Crew | None = None  # those workers; None if this process trains all stages
+    asked: tuple[str, bool | None] = ("auto", None)  # the device as a user names it, and whether steps are fast
 
     def stops(self) -> bool:
         """Asked after every step, by all processes at once: a reason of one is a reason for all."""

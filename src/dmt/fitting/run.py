@@ -11,11 +11,12 @@ import torch
 from dmt import config as configuration
 from dmt import presets
 from dmt.errors import ConfigError
-from dmt.fitting import folder_policy, helping, orders, request, searching
+from dmt.fitting import folder_policy, helping, orders, request, searching, stages_at_once
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.orders import Open
 from dmt.fitting.request import Prepared, Request
 from dmt.fitting.runner import Runner
+from dmt.fitting.session import Session
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.results.report import Report
@@ -23,6 +24,7 @@ from dmt.runs import environment, joining, progress, starting
 from dmt.runs.folder import Folder
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
+from dmt.workers import crew
 
 FEW = 50
 """Validation images below which a user is told that ending rounds by them is a matter of chance."""
@@ -48,6 +50,8 @@ def fit(
     donors: Sequence[Path] = (),
     anyway: bool = False,
     folds: bool = True,
+    jobs: int | None = None,
+    on: str | None = None,
 ) -> Report:
     """Train one or more methods on a data set and report what came out.
 
@@ -77,11 +81,16 @@ def fit(
         donors: run folders whose finished stages are taken over where this run would train the same.
         anyway: train on a folder though `dmt check` finds errors in it; the run and its reports then say so.
         folds: let folds of the labels of your images choose rates, lengths and γ of a new run.
+        jobs: how many stages that do not wait for each other are trained at once, each by a process of its own.
+        on: "ray" or "ray:ADDRESS" for workers of a Ray cluster; ``jobs`` of them, or as many as it has room for.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
     ending = stop or Stop(budget)  # from here on time counts
+    workers = crew.of(jobs, on)
+    if workers is not None and joining.launched():
+        raise ConfigError("torchrun trains one stage by all processes; start it without --jobs and --on")
     with joining.joined() as processes:
         asked = Request(
             data,
@@ -102,6 +111,7 @@ def fit(
         else:
             with watcher or progress.default() as watching:
                 here = Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, donors, processes)
+                here = replace(here, crew=workers, asked=(device, fast))
                 train(asked, here)
     return Report.read([out])
 
@@ -125,7 +135,11 @@ def train(asked: Request, conditions: Conditions) -> None:
     with _claimed(folder, _head(prepared, starts, runner), conditions) as threads:
         work = Open(prepared.config, starts, folder.path, conditions.data_folder, asked.seeds, threads)
         orders.give(conditions.processes, work)
-        runner.run(prepared.methods, asked.seeds, asked.keep)
+        session = Session(runner, prepared.methods, asked.seeds, asked.keep)
+        if conditions.crew is None:
+            session.run()
+        else:
+            stages_at_once.run(session, conditions.crew, threads, conditions.asked)
         orders.give(conditions.processes, None)
 
 
@@ -168,7 +182,8 @@ def _claimed(folder: Folder, head: dict[str, Any], conditions: Conditions) -> It
         if conditions.processes is not None:
             threads = min(threads, torch.get_num_threads())
         with environment.threads(threads), conditions.execution.active():
-            folder.log_session(environment.describe(conditions.execution.device, conditions.processes))
+            session = environment.describe(conditions.execution.device, conditions.processes)
+            folder.log_session(session | ({} if conditions.crew is None else conditions.crew.describe()))
             yield threads
 
 

@@ -1,33 +1,31 @@
-"""What a run's folder still lacks, trained stage by stage."""
+"""One run with its data: what there is to learn from, and how one of its stages is trained."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from dmt import files, run_files
+from dmt import run_files
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.audits import Audit
-from dmt.fitting import concluding, jobs_of, orders, samples, teaching, together
+from dmt.fitting import concluding, orders, teaching
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.features import FeatureMaker
 from dmt.fitting.orders import Label, Train
 from dmt.fitting.stage_nets import StageNets
 from dmt.fitting.teaching import Lesson
-from dmt.fitting.together import Nets
-from dmt.methods import catalogue
 from dmt.models import build
 from dmt.pseudo import labeler
 from dmt.pseudo.labeler import LabelFolder, Teacher
 from dmt.pseudo.store import Store
-from dmt.results import guard, reading
-from dmt.runs import sharing, starting, trial
-from dmt.runs.folder import Folder, Job
-from dmt.runs.identity import Work, identify
+from dmt.runs import starting, trial
+from dmt.runs.folder import Folder
+from dmt.runs.identity import Work
+from dmt.runs.progress import Watcher
 from dmt.runs.starting import Starts
 from dmt.tasks import opening
 from dmt.tasks.base import Task
@@ -39,7 +37,7 @@ from dmt.types import ProgressCallback
 
 
 class Runner:
-    """Trains what a folder still lacks."""
+    """Has the data of a run, and trains its stages."""
 
     def __init__(self, config: Config, folder: Folder, starts: Starts, conditions: Conditions) -> None:
         self._config, self.folder, self._starts = config, folder, starts
@@ -47,17 +45,14 @@ class Runner:
         self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
         self._in_features: dict[int, Task] = {}
         self.fingerprint = ""  # of all images and labels, once they are open
-        self._skipped: tuple[str, ...] = ()  # files that could not be read
-        self._worked = False
-        self._jobs: list[tuple[Job, list[Work]]] = []
-        self._told: set[tuple[int, tuple[str, ...], str, str, str]] = set()  # what the guard said in this session
-        self._said: set[str] = set()  # which rounds ended
+        self.skipped: tuple[str, ...] = ()  # files that could not be read
+        self.worked = False  # whether a step was taken in this session
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and see that the nets can be built."""
         watcher, where = self._conditions.watcher, self._conditions.data_folder
         opened = opening.read(self._config.data, where, watcher.note, watcher.reading, self.cache)
-        self.fingerprint, self._skipped = opened.fingerprint, opened.skipped
+        self.fingerprint, self.skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]
         self.use(self._conditions.execution.for_net(self._config.net, task.pixels))
@@ -73,8 +68,10 @@ class Runner:
     @property
     def cache(self) -> Path:
         """Of this process, if there are several."""
-        whole, processes = self.folder.path / run_files.CACHE, self._conditions.processes
-        return whole if processes is None or processes.leads else whole / f"process-{processes.rank}"
+        whole, at = self.folder.path / run_files.CACHE, self._conditions
+        if at.worker is not None:
+            return whole / f"worker-{at.worker}"
+        return whole if at.processes is None or at.processes.leads else whole / f"process-{at.processes.rank}"
 
     @property
     def nets(self) -> StageNets:
@@ -99,9 +96,32 @@ class Runner:
         """Work with other conditions of the device from now on."""
         self._conditions = replace(self._conditions, execution=execution)
 
+    def watched_by(self, watcher: Watcher) -> None:
+        """Tell another one from now on."""
+        self._conditions = replace(self._conditions, watcher=watcher)
+
     def images(self, seed: int) -> Task:
         """The task in images, however nets see it."""
         return self._tasks[seed][0]
+
+    def audit(self, seed: int) -> Audit[Any]:
+        """What measures the pseudo labels of a seed."""
+        return self._tasks[seed][1]
+
+    @property
+    def config(self) -> Config:
+        """Every option."""
+        return self._config
+
+    @property
+    def starts(self) -> Starts:
+        """What fresh nets start from."""
+        return self._starts
+
+    @property
+    def conditions(self) -> Conditions:
+        """Where and how it works now."""
+        return self._conditions
 
     def adopt(self, config: Config) -> None:
         """Train with other options: of the same data, and of nets with the same encoders."""
@@ -119,124 +139,29 @@ class Runner:
         """How many there are, of all seeds the fewest."""
         return min(len(task.validation) for task, _ in self._tasks.values())
 
-    def run(self, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
-        """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
-        if self._skipped:
-            files.write(
-                self.folder.path / run_files.SKIPPED,
-                "".join(f"{line}\n" for line in self._skipped).encode(errors="replace"),
-            )
-        for seed in seeds:
-            task, audit = self._tasks[seed]
-            self.folder.record_split(seed, task)
-            samples.write_images(run_files.samples(self.folder.path, seed), task, audit)
-        known = self.folder.jobs()
-        keep = keep or next((job.keep for job in known), "last")  # one for the whole run: its jobs are compared
-        wanted = [(method, seed) for seed in seeds for method in methods]
-        jobs = self._jobs = [self._job(*each, keep) for each in wanted]
-        self.folder.add_jobs([*(replace(job, keep=keep) for job in known), *(job for job, _ in jobs)])
-        works = list({work.identity: work for _, works in jobs for work in works}.values())
-        sharing.take(self.folder, [work.place for work in works], self._conditions.donors)
-        self._note_unvouched(works)
-        names = {work.identity: jobs_of.titles(work, jobs) for work in works}
-        works = [work for work in works if not self._ended_before(work)]
-        self._prepare_compiling([work for work in works if not self.folder.finished(work.place)])
-        self._conditions.watcher.begin(sum(map(self._whole, works)), sum(map(self._done, works)))
-        for work in works:
-            if self._ended_before(work):
-                self._conditions.watcher.spared(self._whole(work) - self._done(work))
-            else:
-                self._stage(work, names[work.identity], {w.stage.name: w for w in jobs_of.family(work, jobs)})
-                self._measure_pairs([job for job, works in jobs if work == works[-1]])
-        self._measure_pairs([job for job, _ in jobs])
-
-    def _note_unvouched(self, works: Sequence[Work]) -> None:
-        """Say if files of an older release are read, whose digests nobody knows."""
-        old = [work.stage.name for work in works if not Checkpoint(self.folder.stage(work.place)).vouched]
-        if old:
-            self._conditions.watcher.note(
-                f"note: {', '.join(dict.fromkeys(old))} began before runs kept digests of their files: "
-                f"damage to what is read of them may go unnoticed"
-            )
-
-    def _prepare_compiling(self, works: Sequence[Work]) -> None:
-        """Blocks of a large net are compiled if there are steps enough, and a compiler."""
-        execution = self._conditions.execution.for_steps(sum(work.steps for work in works))
-        if execution.blocks and not trial.can_compile(execution):
-            execution = replace(execution, blocks=False)
-        self.use(execution)
-
-    def _ended_before(self, work: Work) -> bool:
-        """Whether validation ended the rounds of all jobs before this stage; the journals say so."""
-        patience = self._config.recipe.stop_rounds
-        if patience is None or work.stage.round < patience + 2:  # no plan ends sooner
-            return False
-        manifest = self.folder.manifest()
-        found = [reading.of_job(self.folder, manifest, job) for job, family in self._jobs if work in family]
-        if any(work.place not in {stage.place for stage in job.skipped} for job in found):
-            return False
-        for job in found:
-            self._say_once(f"{catalogue.get(job.method).title}, seed {job.seed}: {job.ended}")
-        return True
-
-    def _measure_pairs(self, jobs: Sequence[Job]) -> None:
-        """Both nets of finished pairs together, if that was not done before."""
-        for job in jobs:
-            result = reading.of_job(self.folder, self.folder.manifest(), job)
-            title = f"{catalogue.get(job.method).title}, seed {job.seed}"
-            pairs = list(together.unmeasured(result))
-            for nets in pairs:
-                pair = Nets(nets, self.seen(job.seed), self._config, self._conditions.execution.device)
-                together.measure(pair, self._progress(f"both nets of {title}", in_budget=False)).write()
-            if pairs:
-                fresh = replace(result)  # what was read before the measuring is not remembered
-                self._conditions.watcher.note(f"{title}: {together.told(fresh)}")
-
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._conditions.watcher.note(text)
-
-    def _job(self, method: str, seed: int, keep: str) -> tuple[Job, list[Work]]:
-        plan = catalogue.plan(method, self._config.recipe)
-        works = identify(plan, self._config, self._tasks[seed], seed, self._starts.digests)
-        outline = [work.outline() for work in works]
-        return Job(method, seed, outline, list(plan.results), keep), works
-
-    def _whole(self, work: Work) -> float:
-        return work.steps * work.cost + self._labeling(work)
-
-    def _done(self, work: Work) -> float:
-        place = self.folder.stage(work.place)
-        state = Checkpoint(place).state()
-        trained = 0.0 if state is None else state["step"] * work.cost
-        return trained + (self._labeling(work) if Store.exists(place) else 0.0)
-
-    def _labeling(self, work: Work) -> float:
+    def labeling(self, work: Work) -> float:
         """The part of the work that is its teacher's."""
         if work.stage.labels is None:
             return 0.0
         passes = work.stage.labels.passes * build.forward_share(self._config.net_of(work.stage.labels.line))
         return passes * self._tasks[work.seed][0].images_to_label()
 
-    def _stage(self, work: Work, title: str, family: Mapping[str, Work]) -> None:
-        """Label, train, score, audit and judge one stage; each part is skipped if it was done before."""
-        journal = Journal(self.folder.stage(work.place) / run_files.JOURNAL)
-        if not self.folder.finished(work.place):
-            self._learn(work, title, journal, family)
-        if all(line["kind"] != "guard" for line in journal.read()):
-            journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
+    def learn(self, work: Work, title: str, family: Mapping[str, Work], warn: Callable[[], object]) -> None:
+        """Label, train, score and audit one stage; each part is skipped if it was done before.
 
-    def _learn(self, work: Work, title: str, journal: Journal, family: Mapping[str, Work]) -> None:
+        Args:
+            family: all stages of a plan that holds it, by name.
+            warn: called once there are pseudo labels, before hours go into labels that are no good.
+        """
         # every session takes at least one step, however small its budget: repeating it must come to an end
-        if self._worked and self._conditions.stop():
+        if self.worked and self._conditions.stop():
             raise self._conditions.stop.error()
-        lesson = self._lesson(work, title, journal, family)
+        lesson = self._lesson(work, title, family)
         if lesson is None:
             self._train(work, title, None, family)
             return
         with lesson:
-            self._warn(work, title)  # before hours go into labels that are no good
+            warn()
             self._train(work, title, lesson, family)
 
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
@@ -254,7 +179,7 @@ class Runner:
         pace = loop.Pace(here.checkpoint_every, here.stops, watcher.step)
         if lesson is not None:
             pace = replace(pace, before_saving=partial(lesson.settle, watcher.note))
-        self._worked = True
+        self.worked = True
         try:
             if not loop.fit(trainer, checkpoint, journal, pace):
                 raise self._conditions.stop.error()
@@ -263,19 +188,6 @@ class Runner:
             watcher.note(f"{title}: {said}")
         finally:
             trainer.close()
-
-    def _warn(self, work: Work, title: str) -> list[guard.Finding]:
-        """Everything the guard finds in a stage now; what is new is said at once."""
-        described = next(job for job, works in self._jobs if work in works)
-        job = reading.of_job(self.folder, self.folder.manifest(), described)
-        lines = [stage for stage in job.stages if stage.name == work.stage.name]
-        found = [finding for line in lines for finding in guard.of_stage(job, line)]
-        for finding in found:
-            thing = (work.seed, work.stage.lines, finding.kind, finding.about, finding.remedy)
-            if thing not in self._told:  # once for a line of nets; the report names all its rounds
-                self._told.add(thing)
-                self._conditions.watcher.note(f"guard: {title}: {finding}")
-        return found
 
     def _announce(self, title: str, steps: int, cost: float, state: Mapping[str, Any] | None) -> None:
         self._conditions.watcher.stage(title, steps, 0 if state is None else state["step"], cost)
@@ -286,26 +198,26 @@ class Runner:
                 f"note: {title} began on {began}, resumes on {device}: not repeatable bit for bit"
             )
 
-    def _progress(self, title: str, in_budget: bool = True) -> ProgressCallback:
+    def progress(self, title: str, in_budget: bool = True) -> ProgressCallback:
         """Shows how far something other than steps is, and ends it where somebody wants the run to stop."""
 
         def on_progress(done: int, of: int) -> None:
             self._conditions.watcher.busy(title, done, of)
             stop = self._conditions.stop
-            spent = in_budget and self._worked and stop()  # what was done is lost; a budget lets a first step happen
+            spent = in_budget and self.worked and stop()  # what was done is lost; a budget lets a first step happen
             if spent or stop.asked:
                 raise stop.error()
 
         return on_progress
 
-    def _lesson(self, work: Work, title: str, journal: Journal, family: Mapping[str, Work]) -> Lesson | None:
+    def _lesson(self, work: Work, title: str, family: Mapping[str, Work]) -> Lesson | None:
         """The pseudo labels of a stage: made once by its teacher, then read."""
         wanted = work.stage.labels
         if wanted is None:
             return None
         (task, audit), here = self.opened(work.seed), self._conditions
         place = self.folder.stage(work.place)
-        folder = LabelFolder(place, self.cache, self._progress(f"labels for {title}"))
+        folder = LabelFolder(place, self.cache, self.progress(f"labels for {title}"))
         if Store.exists(place):
             store = labeler.load(task, place)
         else:
@@ -315,5 +227,5 @@ class Runner:
             orders.align_nets(here.processes, nets)
             teacher = Teacher(nets, task, here.execution.device, wanted.seen, here.processes)
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
-            here.watcher.worked(self._labeling(work))
-        return Lesson.open(store, task, folder, journal)
+            here.watcher.worked(self.labeling(work))
+        return Lesson.open(store, task, folder, Journal(place / run_files.JOURNAL))

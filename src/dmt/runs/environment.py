@@ -41,6 +41,13 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def device_of(name: str, number: int) -> str:
+    """The same name, but of several workers on one machine each takes a GPU of its own, as far as there are."""
+    if name in ("auto", "cuda") and torch.cuda.is_available():
+        return f"cuda:{number % torch.cuda.device_count()}"
+    return name
+
+
 def pick_execution(name: str, fast: bool | None = None) -> Execution:
     """A device by name; steps are compiled and recorded on CUDA, plain elsewhere, unless ``fast`` says otherwise."""
     device = pick_device(name)
@@ -92,8 +99,13 @@ def describe(device: torch.device, processes: Processes | None = None) -> dict[s
         "numpy": metadata.version("numpy"),
         "hardware": hardware,
         "git": _git(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": command(),
     }
+
+
+def command() -> list[str]:
+    """What a user typed."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
 def _git() -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from dmt.training.journal import Journal
 
 LOCK_WAIT = 0.2
 """Seconds that a lock is waited for: somebody may only have looked whether it is held."""
+
+STAGE_WAIT = 60.0
+"""Seconds that a stage is waited for: a worker whose session was killed ends at its next step."""
 
 
 def plain(value: Any) -> Any:
@@ -124,21 +127,33 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Within, no other process may write here. The system frees the lock of a process that dies."""
+        """Within, no other process may write here. The system frees the lock of a process that dies.
+
+        Workers of the process that holds it write into the stages that they claim, and nowhere else.
+        """
         files.require_no_links(self.path)
-        lock = FileLock(self.path / run_files.LOCK, timeout=LOCK_WAIT)
+        with self._held(self.path / run_files.LOCK, LOCK_WAIT, str(self.path)):
+            yield
+
+    @contextmanager
+    def stage_claimed(self, place: str) -> Iterator[None]:
+        """Within, no other process may write into this stage. A worker that dies loses its claim."""
+        lock = run_files.claim(self.path, place)
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with self._held(lock, STAGE_WAIT, f"{place} in {self.path}"):
+            yield
+
+    def _held(self, file: Path, patience: float, what: str) -> AbstractContextManager[object]:
+        """The lock of a file."""
+        lock = FileLock(file, timeout=patience)
         try:
-            lock.acquire(poll_interval=LOCK_WAIT / 4)
+            return lock.acquire(poll_interval=LOCK_WAIT / 4)
         except Timeout:
-            raise RunError(f"{self.path} is in use by another process; wait for it to finish") from None
+            raise RunError(f"{what} is in use by another process; wait for it to finish") from None
         except OSError as error:
             raise RunError(
                 f"cannot write to {self.path}: {error.strerror}; allow it, or give another folder"
             ) from error
-        try:
-            yield
-        finally:
-            lock.release()
 
     @property
     def in_use(self) -> bool:
@@ -166,7 +181,7 @@ class Folder:
     def sweep(self) -> None:
         """Remove what a process left that was killed while writing. The folder must be locked."""
         for path in self.path.rglob(f"{files.TEMPORARY}*"):
-            path.unlink()
+            path.unlink(missing_ok=True)  # a worker of a session that was killed may be writing it
 
     def _require_same(self, head: dict[str, Any]) -> None:
         known, head = self.manifest(), plain(head)

@@ -35,6 +35,9 @@ class Watcher(ABC):
     def begin(self, total: float, done: float) -> None:
         """A run begins, with so much work in all, of which some was done before."""
 
+    def turn(self, worker: int) -> None:  # noqa: B027  not every watcher tells them apart
+        """Of several workers, this one speaks next. Its stage may be announced again, from the step it is at."""
+
     @abstractmethod
     def stage(self, title: str, steps: int, done: int, work: float) -> None:
         """A stage begins, or resumes from step ``done``; each step is so much work."""
@@ -78,7 +81,7 @@ class Silent(Watcher):
 
 
 class Bars(Watcher):
-    """Two bars with ETA on a terminal: this stage, and the whole run."""
+    """Bars with ETA on a terminal: the whole run, and the stage that is trained, or one for each worker."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -95,6 +98,7 @@ class Bars(Watcher):
         )
         self._whole = self._bars.add_task("whole run", total=None)
         self._part = self._bars.add_task("reading", total=None)
+        self._parts = {0: self._part}
         self._steps_done, self._work = 0, 0.0
         self._bars.start()
 
@@ -106,8 +110,15 @@ class Bars(Watcher):
         self._bars.reset(self._whole, total=total)
         self._bars.update(self._whole, completed=done)
 
+    def turn(self, worker: int) -> None:
+        if worker not in self._parts:
+            self._parts[worker] = self._bars.add_task("", total=None)
+        self._part = self._parts[worker]
+
     def stage(self, title: str, steps: int, done: int, work: float) -> None:
-        self._bars.reset(self._part, total=steps, completed=done, description=title)
+        bar = self._bars.tasks[self._part]
+        if (bar.description, bar.total) != (title, steps):  # else it is announced again
+            self._bars.reset(self._part, total=steps, completed=done, description=title)
         self._steps_done, self._work = done, work
 
     def step(self, done: int) -> None:

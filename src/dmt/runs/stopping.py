@@ -43,6 +43,8 @@ class Stop:
 
     def adopt(self, reason: int) -> bool:
         """Stop for the `reason` of another process, if that is one. Returns whether it is."""
+        if reason == 1:
+            self._deadline = -math.inf
         if reason > 1:
             self._signal = reason - 1
         return reason > 0

@@ -1,18 +1,21 @@
 """Tuning: some settings of one method, each a run of its own, judged on the validation images alone."""
 
+import contextlib
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from dmt import config as configuration
 from dmt import files, presets, run_files, schemas
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, DivergenceError, RunError
-from dmt.fitting import folder_policy, request, run, together
+from dmt.fitting import folder_policy, request
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
 from dmt.own.known_nets import Asked
@@ -20,12 +23,15 @@ from dmt.results.report import JobResult, Report
 from dmt.runs import environment, joining, progress
 from dmt.runs.folder import Folder
 from dmt.runs.stopping import Stop, Stopped
-from dmt.tuning import judging, search_space
+from dmt.tuning import judging, search_space, trial_orders
 from dmt.tuning.outcome import DEFAULT, FINE, MEAN_IOU, Trial, Tuning
 from dmt.tuning.outcome import plain as plain_trial
 from dmt.tuning.search_space import Space, Values
 from dmt.tuning.trial_folder import INDEX, Frame
+from dmt.tuning.trial_orders import TrialTraining
 from dmt.tuning.trial_progress import Trials
+from dmt.workers import crew
+from dmt.workers.crew import Crew
 
 SEARCHES = ("grid", "optuna")
 
@@ -46,6 +52,8 @@ def tune(
     budget: float | None = None,
     watcher: progress.Watcher | None = None,
     anyway: bool = False,
+    jobs: int | None = None,
+    on: str | None = None,
 ) -> Tuning:
     """Try settings of a method and say which to use; the default is kept unless another is clearly better.
 
@@ -60,12 +68,14 @@ def tune(
         budget: stop cleanly after so many seconds. It changes no schedule.
         watcher: hears of progress; bars or lines by default.
         anyway: as in `fit`.
+        jobs, on: as in `fit`. The default comes first, its stages at once; then trials of a grid are trained at once.
 
     Raises:
         DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
     """
     if joining.launched():
         raise ConfigError("dmt tune takes one process; start it without torchrun")
+    workers = crew.of(jobs, on)
     seeds, given = request.several(seed), request.by_line(start)
     common, config, notes = _default(data, dict(settings or {}), given, device)
     space = search_space.default(config) if not grid else search_space.parse(grid)
@@ -74,10 +84,15 @@ def tune(
         raise ConfigError("nothing to train: give at least one seed")
     frame = Frame(data, Path(out), method, seeds, common, given, str(data_folder), device, anyway)
     _require_sound(frame, watcher)
-    with watcher or progress.default() as watching, frame.claimed(config):
+    with (
+        watcher or progress.default() as watching,
+        frame.claimed(config),
+        contextlib.nullcontext() if workers is None else workers.connected(),
+    ):
         for line in notes:
             watching.note(line)
         tuner = _Tuner(frame, config, space, Stop(budget), watching)
+        tuner.crew = workers
         tuner.search(trials if search == "optuna" else None)
         return tuner.conclude()
 
@@ -152,6 +167,8 @@ class _Tuner:
         self._watching = Trials(watcher, 0)
         self._images: str | None = None  # their fingerprint: only nets on the same images can be compared
         self._worked = False
+        self.crew: Crew | None = None  # who trains, if not this process
+        self._failures: dict[str, str] = {}  # of trials that were trained at once
 
     @property
     def _fine(self) -> bool:
@@ -162,6 +179,8 @@ class _Tuner:
         points = [] if draws is not None else [each for each in search_space.grid(self._space) if each != self._default]
         self._watching = Trials(self._watcher, 1 + (draws or len(points)))
         self.score(self._default)
+        if self.crew is not None:
+            self._train_at_once(self.crew, points)
         for values in points:
             self.score(values)
         if draws is not None:
@@ -173,7 +192,7 @@ class _Tuner:
         if name not in self._trials:
             folder = self._frame.place(name)
             self._watching.trial(name)
-            failed = self._failure(name) or self._train(values, folder)
+            failed = self._failure(name) or self._failures.get(name) or self._train(values, folder)
             self._trials[name] = self._read(Trial(name, values, folder, None, failed=failed))
             self._remember()
         return self._trials[name].score
@@ -184,31 +203,37 @@ class _Tuner:
         failed: str | None = known.get("failed") if self._known.get("seeds") == list(self._frame.seeds) else None
         return failed
 
+    def _train_at_once(self, workers: Crew, points: Sequence[Values]) -> None:
+        """What is left of some trials. The default was trained before them: what they share with it is there."""
+        names = {search_space.name(values): values for values in points}
+        left = {
+            name: (values, self._frame.place(name))
+            for name, values in names.items()
+            if self._failure(name) is None and not self._trained(self._frame.place(name))
+        }
+        if left and self._worked and self._stop():
+            self._leave(self._stop.error())
+        training = TrialTraining(self._frame, workers, torch.get_num_threads())
+        donors = [trial.folder for trial in self._trials.values()]
+        try:
+            with self._stop.on_signals():
+                self._failures = training.train(left, donors, (self._watcher, self._stop))
+        except Stopped as stopped:
+            self._leave(stopped)
+
+    def _trained(self, folder: Path) -> bool:
+        return all(job is not None and trial_orders.complete(job) for job in self._jobs(folder))
+
     def _train(self, values: Values, folder: Path) -> str | None:
         """Train a trial's run, or what is left of it; returns why that is impossible."""
-        if all(job is not None and _complete(job) for job in self._jobs(folder)):
+        if self._trained(folder):
             return None
         if self._worked and self._stop():
             self._leave(self._stop.error())
         self._worked = True
-        frame = self._frame
+        donors = [trial.folder for trial in self._trials.values()]
         try:
-            run.fit(
-                frame.data,
-                out=folder,
-                method=frame.method,
-                seed=frame.seeds,
-                settings=frame.settings | values,
-                start=frame.start,
-                data_folder=frame.data_folder,
-                device=frame.device,
-                watcher=self._watching,
-                baseline=False,
-                stop=self._stop,
-                donors=[trial.folder for trial in self._trials.values()],
-                anyway=frame.anyway,
-                folds=False,  # the trials themselves are the search
-            )
+            trial_orders.train(self._frame, values, donors, folder, (self._watching, self._stop), self.crew)
         except DivergenceError as error:
             return str(error)
         except Stopped as stopped:
@@ -279,11 +304,6 @@ class _Tuner:
         tuning = Tuning(trials, verdict, *facts, warnings=Folder(trials[0].folder).warnings() or ())
         files.write_json(frame.out / INDEX, self._head() | tuning.as_json())
         return tuning
-
-
-def _complete(job: JobResult) -> bool:
-    """Whether nothing is left to train or to measure: both nets of a pair come last."""
-    return job.finished and not any(together.unmeasured(job))
 
 
 def _said(trial: Trial, job: JobResult) -> Evidence:

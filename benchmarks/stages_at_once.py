@@ -1,0 +1,79 @@
+"""How much sooner a pair is trained by two workers than by one process, each with one thread, in the same run.
+
+DMT with a pair of nets on digits, whole runs in turn: ``--jobs 1``, then ``--jobs 2``, several times; ratios are those
+of medians. Starting workers takes some seconds, whatever they do then: so the time from the first stage to the end is
+kept beside that of the whole command. On CPUs this stands for two GPUs. The load says who else used the machine.
+
+    python -m benchmarks.stages_at_once --out benchmarks/results
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+import dmt
+from dmt import files
+from dmt.runs import environment
+from dmt.runs.progress import Silent
+
+JOBS = (1, 2)
+
+
+class Clock(Silent):
+    """Knows when the first stage began."""
+
+    def __init__(self) -> None:
+        self.began: float | None = None
+
+    def stage(self, title: str, steps: int, done: int, work: float) -> None:
+        self.began = time.perf_counter() if self.began is None else self.began
+
+
+def seconds(jobs: int, out: Path, epochs: int) -> dict[str, float]:
+    """Of a whole run, and of what comes after its first stage began."""
+    watcher, began = Clock(), time.perf_counter()
+    settings = {"shape": "pair", "epochs": epochs, "epochs_round": max(1, epochs // 10)}
+    dmt.fit("digits", out=out, settings=settings, baseline=False, device="cpu", watcher=watcher, jobs=jobs)
+    ended = time.perf_counter()
+    assert watcher.began is not None
+    return {"whole": ended - began, "training": ended - watcher.began}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=100, help="of the first nets; a round has a tenth")
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    found: dict[int, list[dict[str, float]]] = {jobs: [] for jobs in JOBS}
+    loads = []
+    for turn in range(asked.turns):
+        for jobs in JOBS:
+            loads.append(os.getloadavg()[0])
+            with tempfile.TemporaryDirectory() as folder:
+                found[jobs].append(seconds(jobs, Path(folder) / "run", asked.epochs))
+            print(f"turn {turn + 1}, {jobs} at once: {found[jobs][-1]}", flush=True)
+    medians = {
+        jobs: {what: statistics.median(each[what] for each in runs) for what in ("whole", "training")}
+        for jobs, runs in found.items()
+    }
+    speedup = {what: medians[1][what] / medians[2][what] for what in ("whole", "training")}
+    about = {
+        "environment": environment.describe(torch.device("cpu")),
+        "load": loads,
+        "epochs": asked.epochs,
+        "seconds": {str(jobs): runs for jobs, runs in found.items()},
+        "speedup": speedup,
+    }
+    files.write_json(asked.out / "stages_at_once.json", about)
+    print(f"two at once: {speedup['training']:.2f} × as fast, {speedup['whole']:.2f} × with their start")
+
+
+if __name__ == "__main__":
+    main()

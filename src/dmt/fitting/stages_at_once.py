@@ -1,0 +1,165 @@
+"""Stages of a run that do not wait for each other, trained at once by several workers."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dmt.errors import ConfigError
+from dmt.fitting import together
+from dmt.fitting.session import Session
+from dmt.fitting.stage_orders import MeasurePair, Site, SiteOrder, TrainStage
+from dmt.models import build
+from dmt.results import reading
+from dmt.runs import environment
+from dmt.runs.folder import Job
+from dmt.runs.identity import Work
+from dmt.runs.starting import Starts
+from dmt.workers.crew import Crew
+from dmt.workers.messages import Order
+from dmt.workers.scheduler import Agenda, Scheduler
+
+
+class StageAgenda(Agenda):
+    """The stages of a session, each after its parents, and pairs of nets once their job is finished."""
+
+    def __init__(self, session: Session, works: Sequence[Work], site: Site) -> None:
+        self._session, self._site = session, site
+        self._waiting = {work.place: work for work in works if not session.finished(work)}
+        self._settled = {work.place for work in session.works} - self._waiting.keys()
+        self._after = {work.place: _parents(session, work) for work in self._waiting.values()}
+        self._unmeasured = [job for job, _ in session.jobs]
+        self._needed: set[str] = set()  # places of stages that validation did not spare, titles of pairs to measure
+        self._begun: dict[str, SiteOrder] = {}  # by title
+        self._worked = False
+
+    def ready(self) -> Sequence[Order]:
+        self._settle_ended()
+        free = [work for work in self._waiting.values() if self._after[work.place] <= self._settled]
+        stages: list[SiteOrder] = [
+            TrainStage(self._site, self._session.title(work), self._worked, self._session.told, work.place)
+            for work in free
+        ]
+        return [order for order in (*self._pairs(), *stages) if order.title not in self._begun]
+
+    def _settle_ended(self) -> None:
+        """Stages that validation spared count as done; those after them may be spared, too."""
+        for place, work in list(self._waiting.items()):
+            if place in self._needed or not self._after[place] <= self._settled:
+                continue
+            if self._session.ended_before(work):
+                self._session.spare(work)
+                self._settled.add(place)
+                del self._waiting[place]
+            else:
+                self._needed.add(place)
+
+    def _pairs(self) -> list[SiteOrder]:
+        """Orders to measure pairs of finished jobs; of each seed one at a time, since jobs may share a pair."""
+        found: dict[int, SiteOrder] = {}
+        for job, works in self._session.jobs:
+            settled = all(work.place in self._settled for work in works)
+            if job not in self._unmeasured or job.seed in found or not settled:
+                continue
+            title = f"both nets of {job.method}, seed {job.seed}"
+            if title in self._needed or self._has_pairs(job):
+                self._needed.add(title)
+                order = MeasurePair(self._site, title, self._worked, self._session.told, job.method, job.seed)
+                found[job.seed] = order
+            else:
+                self._unmeasured.remove(job)
+        return list(found.values())
+
+    def _has_pairs(self, job: Job) -> bool:
+        folder = self._session.runner.folder
+        return any(together.unmeasured(reading.of_job(folder, folder.manifest(), job)))
+
+    def begin(self, order: Order) -> None:
+        assert isinstance(order, SiteOrder)
+        self._begun[order.title] = order
+
+    def done(self, order: Order, result: Any) -> None:
+        del self._begun[order.title]
+        self._worked = True
+        self._session.told |= result
+        if isinstance(order, TrainStage):
+            del self._waiting[order.place]
+            self._settled.add(order.place)
+        elif isinstance(order, MeasurePair):
+            self._unmeasured = [job for job in self._unmeasured if (job.method, job.seed) != (order.method, order.seed)]
+
+    def put_back(self, order: Order) -> None:
+        del self._begun[order.title]
+
+
+def run(session: Session, crew: Crew, threads: int, device: tuple[str, bool | None]) -> None:
+    """Everything that a session has to do, by workers.
+
+    Args:
+        device: as a user names it, and whether steps are fast there.
+    """
+    runner, (name, fast) = session.runner, device
+    _require_known_nets(session)
+    works = session.begin()
+    unfinished = [work for work in works if not runner.folder.finished(work.place)]
+    for seed in dict.fromkeys(work.seed for work in unfinished):
+        runner.seen(seed)  # features of photos are computed once, for all workers
+    at = runner.conditions
+    site = Site(
+        runner.config,
+        _absolute(runner.starts),
+        runner.folder.path.resolve(),
+        at.data_folder.resolve(),
+        session.methods,
+        session.seeds,
+        session.keep,
+        threads,
+        crew.device(name),
+        fast,
+        at.checkpoint_every,
+        sum(work.steps for work in unfinished),
+    )
+
+    def log(number: int, found: dict[str, Any]) -> None:
+        if crew.address is not None:  # it may be another machine
+            runner.folder.log_session(found | {"worker": number, "command": environment.command()})
+
+    with crew.started(threads, name) as (start, count):
+        _note_cores(session, crew, count * threads)
+        Scheduler(start, count, at.watcher, at.stop, log).run(StageAgenda(session, works, site))
+
+
+def _parents(session: Session, work: Work) -> set[str]:
+    """Places of what a stage waits for: its start and its teacher and, where validation may end rounds, all before."""
+    family = session.family(work)
+    found = {family[name].place for name in work.stage.parents}
+    if session.runner.config.recipe.stop_rounds is not None:
+        jobs = [works for _, works in session.jobs if work in works]
+        found |= {each.place for works in jobs for each in works if each.stage.round < work.stage.round}
+    return found
+
+
+def _require_known_nets(session: Session) -> None:
+    """Refuse nets that only this process knows."""
+    own = [net for net in map(session.runner.config.net_of, "AB") if net in build.OWN]
+    if own:
+        raise ConfigError(f"net '{own[0]}' is known to this process only; train it with jobs=1")
+
+
+def _note_cores(session: Session, crew: Crew, threads: int) -> None:
+    """Say if workers on this machine compete for its cores."""
+    cores = os.cpu_count() or 1
+    on_cpu = not session.runner.conditions.execution.on_cuda
+    if crew.address is None and on_cpu and threads > cores:
+        session.runner.conditions.watcher.note(
+            f"note: up to {threads} threads share {cores} cores; a new run begun with OMP_NUM_THREADS=1 has one a job"
+        )
+
+
+def _absolute(starts: Starts) -> Starts:
+    """Workers may be somewhere else."""
+    files = {
+        line: start if start.path is None else replace(start, path=start.path.resolve())
+        for line, start in starts.files.items()
+    }
+    return replace(starts, files=files)

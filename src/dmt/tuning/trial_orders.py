@@ -1,0 +1,153 @@
+"""Trials of a grid that are trained at once: each is a run, which a worker trains as a whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dmt.errors import DivergenceError
+from dmt.fitting import folder_policy, run, together
+from dmt.results.reading import JobResult
+from dmt.runs import environment
+from dmt.runs.progress import Watcher
+from dmt.runs.stopping import Stop
+from dmt.tuning.search_space import Values
+from dmt.tuning.trial_folder import Frame
+from dmt.tuning.trial_progress import OfTrial, TrialsAtOnce
+from dmt.workers.crew import Crew
+from dmt.workers.messages import Here, Order
+from dmt.workers.scheduler import Agenda, Scheduler
+
+
+def train(
+    frame: Frame,
+    values: Values,
+    donors: Sequence[Path],
+    folder: Path,
+    here: tuple[Watcher, Stop],
+    workers: Crew | None = None,
+) -> None:
+    """Train a trial's run, or what is left of it.
+
+    Args:
+        donors: folders of trials whose stages it may share.
+        here: who hears of it, and why to stop.
+        workers: who trains its stages, if not this process.
+    """
+    watcher, stop = here
+    run.fit(
+        frame.data,
+        out=folder,
+        method=frame.method,
+        seed=frame.seeds,
+        settings=frame.settings | values,
+        start=frame.start,
+        data_folder=frame.data_folder,
+        device=frame.device,
+        watcher=watcher,
+        baseline=False,
+        stop=stop,
+        donors=donors,
+        anyway=frame.anyway,
+        folds=False,  # the trials themselves are the search
+        jobs=None if workers is None else workers.jobs,
+        on=None if workers is None else workers.on,
+    )
+
+
+def complete(job: JobResult) -> bool:
+    """Whether nothing is left to train or to measure: both nets of a pair come last."""
+    return job.finished and not any(together.unmeasured(job))
+
+
+@dataclass(frozen=True)
+class TrainTrial(Order):
+    """Train a trial, or what is left of it.
+
+    Attributes:
+        donors: trials that are finished.
+        threads: that a new run computes with.
+    """
+
+    name: str
+    frame: Frame
+    values: Values
+    folder: Path
+    donors: tuple[Path, ...]
+    threads: int
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    def carry_out(self, here: Here) -> None:
+        frame = replace(self.frame, device=environment.device_of(self.frame.device, here.number))
+        with environment.threads(self.threads):
+            train(frame, self.values, self.donors, self.folder, (OfTrial(here.watcher, self.name), here.stop))
+
+
+class TrialAgenda(Agenda):
+    """Trials in any order: none waits for another."""
+
+    def __init__(self, trials: Sequence[TrainTrial]) -> None:
+        self._waiting = list(trials)
+        self.failures: dict[str, str] = {}  # why, by name
+
+    def ready(self) -> Sequence[Order]:
+        return self._waiting
+
+    def begin(self, order: Order) -> None:
+        assert isinstance(order, TrainTrial)
+        self._waiting.remove(order)
+
+    def done(self, order: Order, result: Any) -> None:
+        pass
+
+    def put_back(self, order: Order) -> None:
+        assert isinstance(order, TrainTrial)
+        self._waiting.append(order)
+
+    def failed(self, order: Order, error: Exception) -> None:
+        """One that diverges is a result; the others continue."""
+        if not isinstance(error, DivergenceError):
+            raise error
+        self.failures[order.title] = str(error)
+
+
+@dataclass(frozen=True)
+class TrialTraining:
+    """Trains trials at once."""
+
+    frame: Frame
+    crew: Crew
+    threads: int
+
+    def train(
+        self, trials: Mapping[str, tuple[Values, Path]], donors: Sequence[Path], here: tuple[Watcher, Stop]
+    ) -> dict[str, str]:
+        """All of them; returns why those failed that did.
+
+        Args:
+            trials: values and folder of each, by name.
+        """
+        watcher, stop = here
+        frame = self._absolute()
+        orders = [
+            TrainTrial(name, frame, values, folder.resolve(), tuple(each.resolve() for each in donors), self.threads)
+            for name, (values, folder) in trials.items()
+        ]
+        agenda = TrialAgenda(orders)
+        with self.crew.started(self.threads, frame.device) as (start, count):
+            watching = TrialsAtOnce(watcher, len(orders))
+            Scheduler(start, min(count, max(1, len(orders))), watching, stop, lambda *_: None).run(agenda)
+        return agenda.failures
+
+    def _absolute(self) -> Frame:
+        """Workers may be somewhere else."""
+        frame, own = self.frame, folder_policy.own_folder(self.frame.data)
+        data = frame.data if own is None else own.resolve()
+        starts = {
+            line: str(Path(text).resolve()) if Path(text).is_file() else text for line, text in frame.start.items()
+        }
+        folder, device = str(Path(frame.data_folder).resolve()), self.crew.device(frame.device)
+        return replace(frame, data=data, start=starts, data_folder=folder, device=device)
