@@ -81,7 +81,7 @@ def test_two_at_once_one_killed_end_as_one_process(tmp_path: Path, monkeypatch: 
         fit(tmp_path / "two", jobs=2, watcher=watcher)
     assert any(each.startswith("note: the process that worked on") for each in watcher.notes)
     assert all(worker.process.poll() is not None for worker in watcher.workers.values())
-    fit(tmp_path / "two", jobs=2)
+    fit(tmp_path / "two")  # whatever is left, by one
     remains.require_same(remains.of(tmp_path / "two"), remains.of(tmp_path / "one"))
 
 

@@ -17,10 +17,11 @@ from dmt.cli import app
 from dmt.core.evidence import Evidence
 from dmt.errors import ConfigError, RunError
 from dmt.fitting import run
-from dmt.runs import sharing
+from dmt.runs import environment, sharing
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stopped
+from dmt.training.journal import Journal
 from dmt.tuning import search_space, tuner
 from dmt.tuning.outcome import Tuning
 from tests.conftest import TINY
@@ -177,6 +178,8 @@ def test_trials_at_once_give_the_same(tmp_path: Path) -> None:
     ]
     assert at_once.chosen.name == alone.chosen.name
     assert not [note for note in watch.notes if "test" in note]
+    sessions = [Journal(out / "sessions.jsonl") for out in sorted((tmp_path / "2").glob("trials/*"))]
+    assert {tuple(line["command"]) for session in sessions for line in session.read()} == {tuple(environment.command())}
     assert {title.partition(": ")[0] for title in watch.stages[2:]} == {"rate_round=1e+30", "rate_round=0.05"}
 
 

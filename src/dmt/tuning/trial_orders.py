@@ -1,5 +1,6 @@
 """Trials of a grid that are trained at once: each is a run, which a worker trains as a whole."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,7 +67,8 @@ class TrainTrial(Order):
 
     Attributes:
         donors: trials that are finished.
-        threads: that a new run computes with.
+        threads: that a new run computes with at most.
+        command: what a user typed, for the record.
     """
 
     name: str
@@ -75,12 +77,14 @@ class TrainTrial(Order):
     folder: Path
     donors: tuple[Path, ...]
     threads: int
+    command: tuple[str, ...]
 
     @property
     def title(self) -> str:
         return self.name
 
     def carry_out(self, here: Here) -> None:
+        sys.argv[:] = self.command
         frame = replace(self.frame, device=environment.device_of(self.frame.device, here.number))
         with environment.threads(self.threads):
             train(frame, self.values, self.donors, self.folder, (OfTrial(here.watcher, self.name), here.stop))
@@ -132,8 +136,9 @@ class TrialTraining:
         """
         watcher, stop = here
         frame = self._absolute()
+        finished, command = tuple(each.resolve() for each in donors), tuple(sys.argv)
         orders = [
-            TrainTrial(name, frame, values, folder.resolve(), tuple(each.resolve() for each in donors), self.threads)
+            TrainTrial(name, frame, values, folder.resolve(), finished, self.threads, command)
             for name, (values, folder) in trials.items()
         ]
         agenda = TrialAgenda(orders)

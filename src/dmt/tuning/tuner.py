@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from dmt import config as configuration
 from dmt import files, presets, run_files, schemas
 from dmt.config import Config
@@ -213,7 +211,8 @@ class _Tuner:
         }
         if left and self._worked and self._stop():
             self._leave(self._stop.error())
-        training = TrialTraining(self._frame, workers, torch.get_num_threads())
+        threads = Folder(self._trials[DEFAULT].folder).manifest()["threads"]
+        training = TrialTraining(self._frame, workers, threads)
         donors = [trial.folder for trial in self._trials.values()]
         try:
             with self._stop.on_signals():
