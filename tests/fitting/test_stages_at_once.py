@@ -178,12 +178,10 @@ def test_a_ray_cluster_one_of_whose_workers_is_killed(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(ray_cluster, "Actor", Kept)
     fit(tmp_path / "one")
-    watcher = KillingFirst("", "")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        fit(tmp_path / "ray", on="ray", watcher=watcher)
-    finally:
-        ray.shutdown()
+    watcher, handler = KillingFirst("", ""), signal.getsignal(signal.SIGTERM)
+    with ray_cluster.joined("local"):
+        fit(tmp_path / "ray", on="ray", jobs=2, watcher=watcher)
+        assert signal.getsignal(signal.SIGTERM) == handler  # not Ray's
     assert len(actors) == 3
     assert any(each.startswith("note: the process that worked on") for each in watcher.notes)
     remains.require_same(remains.of(tmp_path / "ray"), remains.of(tmp_path / "one"))

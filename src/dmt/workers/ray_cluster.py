@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,12 +111,15 @@ def joined(address: str) -> Iterator[Cluster]:
         yield Cluster()
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
+    asks_to_stop = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address or None, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     except (RayError, ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         where = f" at {address}" if address else ""
         raise RunError(f"no Ray cluster can be joined{where} ({reason}); ray status shows what is there") from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, asks_to_stop)  # Ray would end the process at once
     try:
         yield Cluster()
     finally:

@@ -6,6 +6,9 @@ import traceback
 from collections.abc import Callable
 from queue import SimpleQueue
 
+import torch
+
+from dmt.runs import environment
 from dmt.runs.progress import Watcher
 from dmt.runs.stopping import Stop, Stopped
 from dmt.workers.messages import Done, Failed, Halted, Here, Message, Order, Ready, Said
@@ -56,10 +59,6 @@ class Reporter(Watcher):
 
 def serve(number: int, inbox: "SimpleQueue[Order | None]", send: Send, stop: Stop) -> None:
     """Carry out orders until there is None."""
-    import torch
-
-    from dmt.runs import environment
-
     here = Here(number, Reporter(send), stop)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with here.until_end:
