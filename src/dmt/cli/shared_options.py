@@ -18,6 +18,8 @@ LineOpt = Annotated[
     ),
 ]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
+OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")]
+OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")]
 SeedOpt = Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")]
 SeedsOpt = Annotated[str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")]
 NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2, timm:resnet18 or smp:unet/resnet34.")]

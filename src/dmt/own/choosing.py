@@ -58,8 +58,10 @@ def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Fo
 
 def _short_side(contents: FolderContents) -> int:
     """The median of the shorter sides, of photos from all over the folder."""
-    every = [*contents.labeled, *contents.unlabeled]
-    some = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
+    known, others = contents.labeled, contents.unlabeled
+    every = range(len(known) + len(others))
+    places = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
+    some = [known[place] if place < len(known) else others[place - len(known)] for place in places]
     sides = []
     for photo in some:
         try:

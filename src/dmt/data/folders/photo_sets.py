@@ -2,10 +2,7 @@
 
 import hashlib
 import math
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic
@@ -16,16 +13,13 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from dmt import files, schemas
-from dmt.data import buffers, ragged
+from dmt.data import ahead, buffers, ragged
 from dmt.data.folders import photo_files
-from dmt.data.folders.contents import FolderContents, Photo
+from dmt.data.folders.contents import FolderContents, Photo, Source
 from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, Planes, UnlabeledSet
 from dmt.errors import DataError, RunError
 from dmt.types import ProgressCallback
-
-AHEAD = 64
-"""Images that are decoded before they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,7 @@ def read_squares(
             return error
         return np.asarray(square(whole, size)).transpose(2, 0, 1)
 
-    for done, found in enumerate(_ahead(read, photos), start=1):
+    for done, found in enumerate(ahead.results(read, photos), start=1):
         if isinstance(found, DataError):
             if done <= len(known):
                 raise found
@@ -197,7 +191,7 @@ def read_planes(
     )
 
 
-def _photo(path: Path, size: tuple[int, int]) -> np.ndarray:
+def _photo(path: Source, size: tuple[int, int]) -> np.ndarray:
     return _resized(photo_files.read_photo(path), size, Image.Resampling.BILINEAR)
 
 
@@ -221,17 +215,3 @@ def _key(photos: Iterable[Photo], how: str) -> str:
             continue  # reported when it is read
         digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
     return digest.hexdigest()
-
-
-def _ahead(
-    read: Callable[[Photo], np.ndarray | DataError], photos: Sequence[Photo]
-) -> Iterator[np.ndarray | DataError]:
-    """Results in order, computed a little before they are asked for: memory does not grow with the number of photos."""
-    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
-        waiting: deque[Future[np.ndarray | DataError]] = deque()
-        for photo in photos:
-            waiting.append(pool.submit(read, photo))
-            if len(waiting) > AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
