@@ -28,6 +28,7 @@ from dmt.cli.shared_options import (
     SeedsOpt,
     SetOpt,
     StartOpt,
+    UnlabeledOpt,
     settings,
 )
 from dmt.errors import ConfigError, RunError, SaidElsewhereError
@@ -106,6 +107,7 @@ def fit(
     set_: SetOpt = None,
     config: ConfigOpt = None,
     data_folder: DataOpt = Path("data"),
+    unlabeled: UnlabeledOpt = None,
     device: DeviceOpt = "auto",
     fast: Annotated[
         bool | None, typer.Option("--fast/--plain", help="Compiled and recorded steps; by default on CUDA only.")
@@ -121,6 +123,7 @@ def fit(
 
     \b
     dmt fit photos/ --out runs/photos
+    dmt fit photos/ --unlabeled 'https://host/{000..099}.tar' --out runs/photos
     dmt fit digits --method dmt --seed 1 --out runs/a
     dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/cmp
     dmt fit scenes --compare baseline,dmt --out runs/s
@@ -144,7 +147,7 @@ def fit(
         baseline=baseline,
         keep=keep,
         seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
-        settings=settings(net, set_, config),
+        settings=settings(net, set_, config) | ({"shards": tuple(unlabeled)} if unlabeled else {}),
         start=starting.parse(start or []),
         data_folder=data_folder,
         device=device,

@@ -32,6 +32,12 @@ StartOpt = Annotated[
 SetOpt = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override an option; repeatable.")]
 ConfigOpt = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Overrides from a TOML file.")]
 DataOpt = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of a data set that is not embedded.")]
+UnlabeledOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unlabeled", metavar="SHARD", help="More unlabeled images: tar files, URLs, {000..999}.tar; repeatable."
+    ),
+]
 AnywayOpt = Annotated[
     bool, typer.Option("--anyway", help="Train on your images though dmt check finds errors; every report says so.")
 ]

@@ -9,7 +9,11 @@ Color = tuple[int, int, int]
 
 
 class Packed(Protocol):
-    """An image file inside of another file. As text it is the name of both."""
+    """An image file inside of another file, a tar file. As text it is the name of both."""
+
+    @property
+    def tar(self) -> str:
+        """The path or URL of that file."""
 
     def read(self) -> bytes:
         """All of it; fewer bytes than there should be are an error."""

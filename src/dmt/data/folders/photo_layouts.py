@@ -3,14 +3,15 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dmt.data.folders import photo_colors, photo_files
+from dmt.data.folders import photo_colors, photo_files, shards
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.folders.photo_pools import NOTHING_UNLABELED, Pool
 from dmt.data.pixels import voc
 from dmt.errors import DataError
 
@@ -18,7 +19,6 @@ LABELED = ("labeled", "labelled", "train")
 UNLABELED = ("unlabeled", "unlabelled")
 VALIDATION = ("val", "valid", "validation")
 TEST = ("test",)
-NOTHING_UNLABELED = "there are no unlabeled images: nothing to learn from besides the labels"
 
 _VOC_ID = re.compile(r"20\d\d_\d{6}")
 
@@ -59,15 +59,17 @@ def counted(classes: tuple[str, ...]) -> str:
     return f"{len(classes)} class{'es' * (len(classes) != 1)}"
 
 
-def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str]) -> tuple[Photo, ...]:
-    """All images below the folder for those without labels."""
+def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str]) -> Sequence[Photo]:
+    """All images below the folder for those without labels, and shards of them, which are not opened yet."""
     if folder is not None and child(folder, "images") and child(folder, "masks"):
         notes.append(f"{shown(folder.name)}/masks was not read: its images count as unlabeled")
         folder = child(folder, "images")
     found = photo_files.find(folder, root, leftovers) if folder is not None else {}
-    if not found:
+    tars = shards.below(folder, leftovers) if folder is not None else []
+    if not found and not tars:
         notes.append(NOTHING_UNLABELED)
-    return tuple(Photo(id, path) for id, path in found.items())
+    photos = tuple(Photo(id, path) for id, path in found.items())
+    return Pool(photos, tuple(tars)) if tars else photos
 
 
 def class_folders(root: Path) -> FolderContents | None:
@@ -177,7 +179,7 @@ class MaskPhotos:
     """The four parts of a folder whose pixels get labels."""
 
     labeled: tuple[Photo, ...]
-    unlabeled: tuple[Photo, ...]
+    unlabeled: Sequence[Photo]
     validation: tuple[Photo, ...]
     test: tuple[Photo, ...]
 
@@ -207,9 +209,9 @@ def _listing(*places: Path) -> Path | None:
 
 
 class ImageFile(NamedTuple):
-    """An image or a mask as it was found: its path below the folder's root, and the file."""
+    """An image or a mask."""
 
-    id: str
+    id: str  # its path below the folder's root
     path: Path
 
 

@@ -16,7 +16,7 @@ import torch
 from dmt import files
 from dmt.data.folders import photo_files, tar_places
 from dmt.data.folders.contents import Photo
-from dmt.data.folders.photo_files import EXTENSIONS, shown
+from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.data.texts import Texts
 from dmt.errors import DataError, RunError
 
@@ -99,9 +99,18 @@ def is_tar(path: Path) -> bool:
     return path.name.lower().endswith((ENDING, ".tar.gz", ".tgz")) and not path.is_dir()
 
 
-def below(folder: Path) -> list[Path]:
-    """Tar files anywhere below a folder, sorted."""
-    return sorted(each for each in folder.rglob(f"*{ENDING}") if each.is_file() and not photo_files.hidden(each.name))
+def below(folder: Path, leftovers: Leftovers | None = None) -> list[Path]:
+    """Tar files anywhere below a folder, sorted.
+
+    Args:
+        leftovers: what is known to lie there besides images; shards no longer belong to it.
+    """
+    if leftovers is not None and not leftovers.endings[ENDING]:
+        return []
+    found = sorted(each for each in folder.rglob(f"*{ENDING}") if each.is_file() and not photo_files.hidden(each.name))
+    if leftovers is not None:
+        leftovers.endings[ENDING] -= len(found)
+    return found
 
 
 def index(tars: Sequence[str], prefixes: Sequence[str], cache: Path | None = None) -> Shards:
@@ -113,17 +122,19 @@ def index(tars: Sequence[str], prefixes: Sequence[str], cache: Path | None = Non
         cache: folder in which the result is kept, and found if the tar files are as they were.
     """
     seal = hashlib.sha256("\n".join(map(tar_places.stamp, tars)).encode()).hexdigest()
-    found = _index(tuple(tars), tuple(prefixes), seal, cache)
+    file = None if cache is None else cache / KEPT.format(seal[:16])
+    found = None if file is None else _kept(file, tuple(tars), tuple(prefixes), seal)
+    if found is None:
+        found = _read(tuple(tars), tuple(prefixes), seal)
+        if file is not None:
+            _keep(file, found)
     if not len(found):
         raise DataError(f"there are no images in {shown(tars[0])}{' and the other shards' * (len(tars) > 1)}")
     return found
 
 
 @lru_cache(maxsize=1)  # a run opens its folder a few times
-def _index(tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str, cache: Path | None) -> Shards:
-    file = None if cache is None else cache / KEPT.format(seal[:16])
-    if file is not None and (kept := _kept(file, tars, prefixes, seal)) is not None:
-        return kept
+def _read(tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str) -> Shards:
     names, ends, numbers, marks = bytearray(), array("q"), array("q"), bytearray()
     notes: list[str] = []
     for place, tar in enumerate(tars):
@@ -134,7 +145,7 @@ def _index(tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str, cache: P
             numbers.extend((place, offset, size))
             marks += hashlib.blake2b(told, digest_size=8, key=place.to_bytes(8, "little")).digest()
     columns = np.array(numbers, np.int64).reshape(-1, 3)
-    found = Shards(
+    return Shards(
         tars,
         prefixes,
         Texts(np.frombuffer(bytes(names), np.uint8), np.array(ends, np.int64)),
@@ -145,9 +156,6 @@ def _index(tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str, cache: P
         seal=seal,
         notes=tuple(notes),
     )
-    if file is not None:
-        _keep(file, found)
-    return found
 
 
 def _members(tar: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:

@@ -20,11 +20,14 @@ def expanded(places: Iterable[str]) -> list[str]:
     """With ``{000..999}`` and ``{a,b}`` written out, as WebDataset does."""
     found: list[str] = []
     for place in places:
-        found += (
-            [place]
-            if "{" not in place or Path(place).exists()
-            else webdataset("shard{…}").shardlists.expand_urls(place)
-        )
+        if "{" not in place or Path(place).exists():
+            found.append(place)
+            continue
+        try:
+            import braceexpand
+        except ImportError:
+            raise ConfigError(f"{shown(place)} needs webdataset, which is not installed here: {INSTALL}") from None
+        found += braceexpand.braceexpand(place)
     return found
 
 

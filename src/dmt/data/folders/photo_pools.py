@@ -1,0 +1,177 @@
+"""Unlabeled images of a user, many of them in shards: how they are found, and squares of them without holding any."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import overload
+from urllib.parse import urlsplit
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+
+from dmt import files
+from dmt.data import ahead
+from dmt.data.folders import photo_files, shards, tar_places
+from dmt.data.folders.contents import FolderContents, Photo
+from dmt.data.folders.shards import Shards
+from dmt.data.sets import UnlabeledSet
+from dmt.data.squares import Squares
+from dmt.data.texts import Texts
+from dmt.errors import DataError, RunError
+from dmt.types import ProgressCallback
+
+NOTHING_UNLABELED = "there are no unlabeled images: nothing to learn from besides the labels"
+DIGEST = 16
+"""Bytes that are kept of what an image was."""
+
+TOLD = 1000
+"""Images that cannot be read whose reasons are kept."""
+
+
+@dataclass(frozen=True)
+class Pool(Sequence[Photo]):
+    """Image files, then those in shards.
+
+    Attributes:
+        photos: files of their own.
+        tars: shards that were found beside them.
+        shards: what is in the shards, once they are opened.
+    """
+
+    photos: tuple[Photo, ...]
+    tars: tuple[Path, ...]
+    shards: Shards | None = None
+
+    def __len__(self) -> int:
+        return len(self.photos) + (0 if self.shards is None else len(self.shards))
+
+    @overload
+    def __getitem__(self, place: int) -> Photo: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Photo, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Photo | tuple[Photo, ...]:
+        if isinstance(place, slice):
+            return tuple(self[each] for each in range(*place.indices(len(self))))
+        place = range(len(self))[place]
+        if place < len(self.photos) or self.shards is None:
+            return self.photos[place]
+        return self.shards[place - len(self.photos)]
+
+
+def opened(contents: FolderContents, urls: Sequence[str] = (), cache: Path | None = None) -> FolderContents:
+    """A folder with the images in its shards, and in those elsewhere, among the unlabeled ones.
+
+    Args:
+        urls: more shards: files, URLs, names with ``{000..999}``.
+        cache: folder in which it is kept where in the shards their images are.
+    """
+    here = contents.unlabeled
+    pool = here if isinstance(here, Pool) else Pool(tuple(here), ())
+    elsewhere = tar_places.expanded(urls)
+    if not pool.tars and not elsewhere:
+        return contents
+    inside = [each.relative_to(contents.root).as_posix() for each in pool.tars]
+    names = [urlsplit(each).path.lstrip("/") or each for each in elsewhere]
+    found = shards.index([*map(str, pool.tars), *elsewhere], [*inside, *names], cache)
+    notes = [each for each in contents.notes if each != NOTHING_UNLABELED]
+    count = f"{len(found):,} unlabeled images in {len(found.tars):,} shard{'s' * (len(found.tars) > 1)}"
+    return replace(contents, unlabeled=replace(pool, shards=found), notes=(*notes, count, *found.notes))
+
+
+def square(image: Image.Image, size: int) -> Image.Image:
+    """The middle of an image as a square of this size, antialiased."""
+    return ImageOps.fit(image, (size, size), Image.Resampling.BILINEAR)
+
+
+def read_square(photo: Photo, size: int) -> np.ndarray:
+    """(3, size, size) uint8."""
+    whole = Image.fromarray(photo_files.read_photo(photo.path))
+    return np.ascontiguousarray(np.asarray(square(whole, size)).transpose(2, 0, 1))
+
+
+def digest(image: np.ndarray) -> bytes:
+    """Of what an image shows."""
+    return hashlib.sha256(image.tobytes()).digest()[:DIGEST]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of every image of a pool since all were read.
+
+    Attributes:
+        digests: (N, 16) uint8.
+        good: (N,) bool, false for those that cannot be read.
+        skipped: why, of the first of these.
+    """
+
+    digests: np.ndarray
+    good: np.ndarray
+    skipped: tuple[str, ...]
+
+
+def squares(
+    pool: Pool, size: int, cache: Path | None, on_progress: ProgressCallback
+) -> tuple[UnlabeledSet[Squares], tuple[str, ...]]:
+    """The images of a pool, each read when it is asked for, and why others cannot be.
+
+    All of them are read once to know that; what came of it is kept in ``cache``.
+    """
+    assert pool.shards is not None
+    seal = hashlib.sha256(f"{pool.shards.seal} {size} {len(pool.photos)}".encode()).hexdigest()
+    file = None if cache is None else cache / f"pool-{seal[:16]}.safetensors"
+    known = None if file is None else _kept(file, seal, len(pool))
+    if known is None:
+        known = _check(pool, size, on_progress)
+        if file is not None:
+            _keep(file, seal, known)
+    places = known.good.nonzero()[0]
+    hexes = Texts(
+        np.frombuffer(known.digests[places].tobytes().hex().encode(), np.uint8),
+        np.arange(1, len(places) + 1, dtype=np.int64) * 2 * DIGEST,
+    )
+    ids = Texts.of(pool[int(place)].id for place in places)
+    images = Squares(lambda place: read_square(pool[place], size), places, (3, size, size))
+    return UnlabeledSet(ids, images, hexes), known.skipped
+
+
+def _check(pool: Pool, size: int, on_progress: ProgressCallback) -> Checked:
+    """Read every image once."""
+    digests, good = np.zeros((len(pool), DIGEST), np.uint8), np.zeros(len(pool), bool)
+    skipped: list[str] = []
+
+    def look(place: int) -> bytes | str:
+        try:
+            return digest(read_square(pool[place], size))
+        except DataError as error:
+            return str(error)
+
+    for place, found in enumerate(ahead.results(look, range(len(pool)))):
+        if isinstance(found, bytes):
+            digests[place], good[place] = np.frombuffer(found, np.uint8), True
+        elif len(skipped) < TOLD:
+            skipped.append(found)
+        on_progress(place + 1, len(pool))
+    more = int(len(pool) - good.sum()) - len(skipped)
+    return Checked(digests, good, (*skipped, f"{more:,} more images that cannot be read") if more else tuple(skipped))
+
+
+def _kept(file: Path, seal: str, count: int) -> Checked | None:
+    """What was found before; None if nothing was, or the file is damaged."""
+    try:
+        about = files.read_json(file.with_suffix(".json"))
+        files.require_digest(file, about["digest"], "")
+        held = files.read_tensors(file)
+        found = Checked(held["digests"].numpy(), held["good"].numpy(), tuple(map(str, about["skipped"])))
+    except (RunError, KeyError, TypeError):
+        return None
+    return found if about.get("seal") == seal and len(found.good) == count else None
+
+
+def _keep(file: Path, seal: str, known: Checked) -> None:
+    tensors = {"digests": torch.from_numpy(known.digests), "good": torch.from_numpy(known.good)}
+    told = {"seal": seal, "digest": files.write_tensors(file, tensors), "skipped": list(known.skipped)}
+    files.write_json(file.with_suffix(".json"), told)
