@@ -31,7 +31,7 @@ def check(
     labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
     unlabeled/ may hold tar files of images (shards).
     """
-    from dmt.data.folders import doctor, photos, survey
+    from dmt.data.folders import doctor, photo_pools, photos, survey
     from dmt.own import choosing, planning, rehearsal
     from dmt.own.known_nets import Asked
     from dmt.runs import environment, progress
@@ -39,11 +39,12 @@ def check(
     execution = environment.pick_execution(device)
     shards = tuple(unlabeled or ())
     contents = photos.open_folder(folder, shards)
+    some = photo_pools.thinned(contents)
     with progress.default() as watcher:
-        seen = survey.survey(contents, lambda done, of: watcher.busy("looking at images", done, of))
+        seen = survey.survey(some, lambda done, of: watcher.busy("looking at images", done, of))
     choices: tuple[str, ...] = ()
     forecast, stops = None, False
-    if not doctor.examine(contents, seen).fatal:
+    if not doctor.examine(some, seen).fatal:
         try:
             setup = choosing.choose(folder, execution.device, Asked(shards=shards))
             choices = setup.lines
@@ -55,6 +56,6 @@ def check(
                 forecast = planning.line(seconds, execution.device, methods)
         except DmtError as error:
             choices, stops = (f"a run would stop: {error}",), True
-    diagnosis = doctor.examine(contents, seen, forecast, choices)
+    diagnosis = doctor.examine(some, seen, forecast, choices)
     out.print(diagnosis.text, markup=False, emoji=False)
     raise typer.Exit(1 if diagnosis.fatal or stops else 0)

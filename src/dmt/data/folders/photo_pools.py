@@ -26,6 +26,9 @@ NOTHING_UNLABELED = "there are no unlabeled images: nothing to learn from beside
 DIGEST = 16
 """Bytes that are kept of what an image was."""
 
+LOOKED_AT = 100_000
+"""Images in shards that are looked at to know what is wrong with them."""
+
 TOLD = 1000
 """Images that cannot be read whose reasons are kept."""
 
@@ -80,6 +83,17 @@ def opened(contents: FolderContents, urls: Sequence[str] = (), cache: Path | Non
     notes = [each for each in contents.notes if each != NOTHING_UNLABELED]
     count = f"{len(found):,} unlabeled images in {len(found.tars):,} shard{'s' * (len(found.tars) > 1)}"
     return replace(contents, unlabeled=replace(pool, shards=found), notes=(*notes, count, *found.notes))
+
+
+def thinned(contents: FolderContents) -> FolderContents:
+    """The same with every second, third … unlabeled image of a pool so large that nobody can look at all of them."""
+    pool = contents.unlabeled
+    if not isinstance(pool, Pool) or pool.shards is None or len(pool) <= LOOKED_AT:
+        return contents
+    step = -(-len(pool.shards) // LOOKED_AT)
+    note = f"of {len(pool):,} unlabeled images, one of every {step:,} in shards was looked at"
+    some = replace(pool, shards=pool.shards.every(step))
+    return replace(contents, unlabeled=some, notes=(*contents.notes, note))
 
 
 def square(image: Image.Image, size: int) -> Image.Image:

@@ -4,7 +4,7 @@ import hashlib
 import tarfile
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, overload
@@ -92,6 +92,12 @@ class Shards(Sequence[Photo]):
         name, tar, copy = self.names[place], int(self.places[place]), int(self.copies[place])
         member = Member(self.tars[tar], name, int(self.offsets[place]), int(self.sizes[place]))
         return Photo(f"{self.prefixes[tar]}/{name}" + (f"#{copy}" if copy > 1 else ""), member)
+
+    def every(self, step: int) -> "Shards":
+        """The first of every ``step`` images."""
+        names = self.names.take(np.arange(0, len(self), step))
+        columns: dict[str, Any] = {name: getattr(self, name)[::step] for name in COLUMNS}
+        return replace(self, names=names, **columns)
 
 
 def is_tar(path: Path) -> bool:
