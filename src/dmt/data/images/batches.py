@@ -83,7 +83,7 @@ class ImageBatches:
         unlabeled: Unlabeled | None = None,
     ) -> None:
         device = execution.device
-        self._plan, self._device = plan, device
+        self._plan, self._device, self._processes = plan, device, execution.processes
         self._images, self._truth = labeled.images.to(device), labeled.labels.to(device)
         self._order = Order(len(labeled), plan.labeled, plan.seed, "labeled order")
         self._unlabeled: Tensor | Squares | None = None
@@ -102,7 +102,8 @@ class ImageBatches:
             self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
             if isinstance(unlabeled.images, Squares):
                 order = Order(count, plan.unlabeled, plan.seed, "pseudo order")  # for another thread
-                self._read = ReadAhead(partial(_read, unlabeled.images, unlabeled.taught, order))
+                rows = slice(None) if self._processes is None else self._processes.rows(plan.unlabeled)
+                self._read = ReadAhead(partial(_read, unlabeled.images, unlabeled.taught, order, rows))
         height, width = self._images.shape[-2:]
         self.shape = BatchShape(plan.labeled, plan.unlabeled if plan.views else 0, height, width)
         self.kinds = tuple(dict.fromkeys([*map(kind_of, plan.views), plan.labeled_view]))
@@ -114,8 +115,13 @@ class ImageBatches:
             labeled=trees.send(self._order(step), self._device),
             unlabeled=None if self._unlabeled is None else trees.send(self._unlabeled_order(step), self._device),
             augment=tuple(self._draw(kind, step) for kind in self.kinds),
-            others=None if self._read is None else trees.send(self._read(step).numpy(), self._device),
+            others=None if self._read is None else self._others(self._read(step)),
         )
+
+    def _others(self, mine: Tensor) -> Tensor:
+        """The unlabeled images of a step, of which several processes have read their own part each."""
+        sent = trees.send(mine.numpy(), self._device)
+        return sent if self._processes is None else self._processes.all_rows(sent, self.shape.unlabeled)
 
     def _draw(self, kind: str, step: int) -> Any:
         role = "augment" if kind == TRAIN else f"augment {kind}"
@@ -157,9 +163,9 @@ class ImageBatches:
         return made, labeled
 
 
-def _read(images: Squares, taught: tuple[Tensor, Target] | None, order: Order, step: int) -> Tensor:
-    """The unlabeled images of a step, on the host."""
-    positions = torch.from_numpy(order(step))
+def _read(images: Squares, taught: tuple[Tensor, Target] | None, order: Order, rows: slice, step: int) -> Tensor:
+    """Some of the unlabeled images of a step, on the host."""
+    positions = torch.from_numpy(order(step)[rows])
     return images[positions if taught is None else taught[0][positions]]
 
 
