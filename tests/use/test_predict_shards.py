@@ -148,6 +148,7 @@ def test_without_webdataset_a_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "webdataset", None)
+    for package in ("webdataset", "braceexpand"):
+        monkeypatch.setitem(sys.modules, package, None)
     for words in ([photos[0], "--out", tmp_path / "p-%d.tar"], [tmp_path / "{0..3}.tar"], ["pipe:cat x.tar"]):
         assert tar_places.INSTALL in predict(*words, code=2)

@@ -2,13 +2,17 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from dmt.cli.files import notify
 from dmt.cli.shared_options import DeviceOpt, LineOpt, OneMethodOpt, OneSeedOpt, RunArg
+
+if TYPE_CHECKING:
+    from dmt.runs.progress import Watcher
+    from dmt.use.predict import Inputs
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -58,36 +62,37 @@ def predict_(
     shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device), line)
     if shipped.note is not None:
         notify(f"note: {shipped.note}")
+    place = out_ or Path("pred" if shipped.spec.pixels or shards else "pred.csv")
+    pattern, skipped = predict_shards.pattern(place, shards), Skipped()
     inputs = predict.inputs(images)
-    pixels, classes = shipped.spec.pixels, shipped.classes
-    place = out_ or Path("pred" if pixels or shards else "pred.csv")
-    pattern = predict_shards.pattern(place, shards)
-    skipped = Skipped()
-    photos = inputs.photos(skipped)
-    with progress.default() as watcher:
-        if pixels:
-            planes = predict.decoded(photos, photo_files.read_photo, skipped)
-            if pattern is not None:
-                predict_masks.write_legend(shipped, pattern.parent, force=force)
-                count = predict_shards.write(predict_masks.samples(shipped, planes), pattern, force=force)
-            else:
-                total = None if inputs.shards else len(inputs.files)
-                tell = lambda done: watcher.busy("predicting", done, total or done)  # noqa: E731
-                count = predict_masks.write(shipped, planes, place, tell, force=force)
+    if shipped.spec.pixels:
+        planes = predict.decoded(inputs.photos(skipped), photo_files.read_photo, skipped)
+        if pattern is not None:
+            predict_masks.write_legend(shipped, pattern.parent, force=force)
+            count = predict_shards.write(predict_masks.samples(shipped, planes), pattern, force=force)
         else:
-            squares = predict.decoded(photos, partial(predict.read, shape=shipped.spec.shape), skipped)
-            found = predict.predict(shipped.net, squares, classes, whole=pattern is not None)
-            if pattern is not None:
-                count = predict_shards.write(
-                    (predict_shards.sample(each, classes) for each in found), pattern, force=force
-                )
-            else:
-                place = place / "pred.csv" if place.is_dir() or not place.suffix else place
-                count = predict.write_csv(found, place, inputs=inputs.here, force=force)
+            with progress.default() as watcher:
+                tell = partial(_tell, watcher, inputs)
+                count = predict_masks.write(shipped, planes, place, tell, force=force)
+    else:
+        read = partial(predict.read, shape=shipped.spec.shape)
+        squares = predict.decoded(inputs.photos(skipped), read, skipped)
+        found = predict.predict(shipped.net, squares, shipped.classes, whole=pattern is not None)
+        if pattern is not None:
+            samples = (predict_shards.sample(each, shipped.classes) for each in found)
+            count = predict_shards.write(samples, pattern, force=force)
+        else:
+            place = place / "pred.csv" if place.is_dir() or not place.suffix else place
+            count = predict.write_csv(found, place, inputs=inputs.here, force=force)
     skipped.tell()
-    done = "segmented" if pixels else "classified"
-    where = "masks and overlays in" if pixels and pattern is None else "written to"
+    done = "segmented" if shipped.spec.pixels else "classified"
+    where = "masks and overlays in" if shipped.spec.pixels and pattern is None else "written to"
     out.print(f"{count} images {done} by {shipped.name}; {where} {pattern or place}", markup=False)
+
+
+def _tell(watcher: "Watcher", inputs: "Inputs", done: int) -> None:
+    """How far it is; how many images shards hold is not known before."""
+    watcher.busy("predicting", done, done if inputs.shards else len(inputs.files))
 
 
 class Skipped:

@@ -175,3 +175,13 @@ def test_the_doctor_looks_at_a_part_of_a_large_pool(folder: Path, monkeypatch: p
     assert len(some.unlabeled) == 3
     assert "of 9 unlabeled images, one of every 3 in shards was looked at" in some.notes
     assert photo_files.read_photo(some.unlabeled[2].path).shape == (48, 64, 3)
+
+
+def test_images_whose_pixels_get_labels(tmp_path: Path) -> None:
+    folder = photo_layout.write_masks(tmp_path, labeled=2, unlabeled=5)
+    held = photo_sets.read_planes(photos.open_folder(folder), 40, None, lambda done, of: None).unlabeled
+    shard_layout.pack(folder / "unlabeled", 2)
+    found = photo_sets.read_planes(photos.open_folder(folder), 40, None, lambda done, of: None).unlabeled
+    assert len(found) == 5
+    assert found.images.digests == held.images.digests
+    assert torch.equal(found.images.pixels, held.images.pixels)

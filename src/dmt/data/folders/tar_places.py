@@ -94,7 +94,7 @@ def streamed(place: str) -> IO[bytes]:
 
 def _system(place: str) -> tuple[Any, str]:
     """The file system of fsspec that reads parts of a URL."""
-    if "://" not in place:
+    if "://" not in place or "::" in place:
         raise ConfigError(f"parts of {shown(place)} cannot be read; give files, or URLs that fsspec opens")
     try:
         import fsspec
