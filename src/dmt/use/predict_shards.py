@@ -1,6 +1,5 @@
 """Predictions as shards: tar files that hold, beside the name of each image, what a net says of it."""
 
-import itertools
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -76,7 +75,7 @@ def write(samples: Iterable[Sample], place: Path, *, force: bool = False) -> int
             post=lambda name: room.close(),
             **told,
         )
-        for count, (name, beside) in zip(itertools.count(1), samples, strict=False):  # noqa: B007
+        for count, (name, beside) in enumerate(samples, start=1):  # noqa: B007
             writer.write({"__key__": name, **beside})
         writer.close()
     return count

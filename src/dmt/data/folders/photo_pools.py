@@ -1,25 +1,23 @@
 """Unlabeled images of a user, many of them in shards: how they are found, and squares of them without holding any."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
 from urllib.parse import urlsplit
 
 import numpy as np
-import torch
 from PIL import Image, ImageOps
 
-from dmt import files
-from dmt.data import ahead
+from dmt.data import ahead, kept_arrays
 from dmt.data.folders import photo_files, shards, tar_places
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.shards import Shards
 from dmt.data.sets import UnlabeledSet
 from dmt.data.squares import Squares
 from dmt.data.texts import Texts
-from dmt.errors import DataError, RunError
+from dmt.errors import DataError
 from dmt.types import ProgressCallback
 
 NOTHING_UNLABELED = "there are no unlabeled images: nothing to learn from besides the labels"
@@ -112,6 +110,18 @@ def digest(image: np.ndarray) -> bytes:
     return hashlib.sha256(image.tobytes()).digest()[:DIGEST]
 
 
+def unchanged(photos: Iterable[Photo], how: str) -> str:
+    """A digest of files that were not touched: names, bytes and times; and of how they were read."""
+    digest = hashlib.sha256(how.encode())
+    for photo in photos:
+        try:
+            about = (photo.path if isinstance(photo.path, Path) else Path(photo.path.tar)).stat()
+        except OSError:
+            continue  # reported when it is read
+        digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True)
 class Checked:
     """What is known of every image of a pool since all were read.
@@ -135,13 +145,15 @@ def squares(
     All of them are read once to know that; what came of it is kept in ``cache``.
     """
     assert pool.shards is not None
-    seal = hashlib.sha256(f"{pool.shards.seal} {size} {len(pool.photos)}".encode()).hexdigest()
+    seal = unchanged(pool.photos, f"{size} {pool.shards.seal}")
     file = None if cache is None else cache / f"pool-{seal[:16]}.safetensors"
-    known = None if file is None else _kept(file, seal, len(pool))
-    if known is None:
+    kept = None if file is None else kept_arrays.load(file, seal)
+    if kept is not None:
+        known = Checked(kept[0]["digests"], kept[0]["good"], kept[1])
+    else:
         known = _check(pool, size, on_progress)
         if file is not None:
-            _keep(file, seal, known)
+            kept_arrays.save(file, seal, {"digests": known.digests, "good": known.good}, known.skipped)
     places = known.good.nonzero()[0]
     hexes = Texts(
         np.frombuffer(known.digests[places].tobytes().hex().encode(), np.uint8),
@@ -171,21 +183,3 @@ def _check(pool: Pool, size: int, on_progress: ProgressCallback) -> Checked:
         on_progress(place + 1, len(pool))
     more = int(len(pool) - good.sum()) - len(skipped)
     return Checked(digests, good, (*skipped, f"{more:,} more images that cannot be read") if more else tuple(skipped))
-
-
-def _kept(file: Path, seal: str, count: int) -> Checked | None:
-    """What was found before; None if nothing was, or the file is damaged."""
-    try:
-        about = files.read_json(file.with_suffix(".json"))
-        files.require_digest(file, about["digest"], "")
-        held = files.read_tensors(file)
-        found = Checked(held["digests"].numpy(), held["good"].numpy(), tuple(map(str, about["skipped"])))
-    except (RunError, KeyError, TypeError):
-        return None
-    return found if about.get("seal") == seal and len(found.good) == count else None
-
-
-def _keep(file: Path, seal: str, known: Checked) -> None:
-    tensors = {"digests": torch.from_numpy(known.digests), "good": torch.from_numpy(known.good)}
-    told = {"seal": seal, "digest": files.write_tensors(file, tensors), "skipped": list(known.skipped)}
-    files.write_json(file.with_suffix(".json"), told)

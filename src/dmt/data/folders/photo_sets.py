@@ -1,8 +1,7 @@
 """A user's images, read once: squares of one size where images get labels, and planes of many sizes where pixels do."""
 
-import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic
@@ -70,7 +69,9 @@ def _read_all(
     known = [photo for _, part in contents.parts() for photo in part if part is not contents.unlabeled]
     photos = [*known, *contents.unlabeled]
     shape = (len(photos), 3, size, size)
-    file = None if cache is None else cache / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
+    file = (
+        None if cache is None else cache / f"squares-{photo_pools.unchanged(photos, f'{size} {len(known)}')[:16]}.bin"
+    )
     index = None if file is None else file.with_suffix(".json")
     kept = None if file is None or index is None else _kept(file, index, shape)
     if file is not None and kept is not None:
@@ -211,19 +212,3 @@ def _resized(plane: np.ndarray, size: tuple[int, int], by: Image.Resampling) -> 
 
 def _file(cache: Path | None, name: str) -> Path | None:
     return None if cache is None else cache / f"planes-{name}.bin"
-
-
-def _file_of(photo: Photo) -> Path:
-    return photo.path if isinstance(photo.path, Path) else Path(photo.path.tar)
-
-
-def _key(photos: Iterable[Photo], how: str) -> str:
-    """Of files that were not touched: names, bytes and times; and of how they were read."""
-    digest = hashlib.sha256(how.encode())
-    for photo in photos:
-        try:
-            about = _file_of(photo).stat()
-        except OSError:
-            continue  # reported when it is read
-        digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
-    return digest.hexdigest()

@@ -11,14 +11,14 @@ from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from dmt import files
+from dmt.data import kept_arrays
 from dmt.data.folders import photo_files, tar_places
 from dmt.data.folders.contents import Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.kept_arrays import Arrays
 from dmt.data.texts import Texts
-from dmt.errors import DataError, RunError
+from dmt.errors import DataError
 
 ENDING = ".tar"
 KEPT = "shards-{}.safetensors"
@@ -208,21 +208,15 @@ def is_image(name: str) -> bool:
 
 
 def _kept(file: Path, tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str) -> Shards | None:
-    """What was found before; None if nothing was, or the file is damaged."""
-    try:
-        about = files.read_json(file.with_suffix(".json"))
-        files.require_digest(file, about["digest"], "")
-        held = {name: tensor.numpy() for name, tensor in files.read_tensors(file).items()}
-        texts = Texts(held["names"], held["ends"])
-        columns: dict[str, Any] = {name: held[name] for name in COLUMNS}
-        notes = tuple(map(str, about["notes"]))
-        return Shards(tars, prefixes, texts, **columns, seal=seal, notes=notes) if about["seal"] == seal else None
-    except (RunError, KeyError, TypeError):
+    """What was found before; None if nothing was."""
+    known = kept_arrays.load(file, seal)
+    if known is None:
         return None
+    held, notes = known
+    columns: dict[str, Any] = {name: held[name] for name in COLUMNS}
+    return Shards(tars, prefixes, Texts(held["names"], held["ends"]), **columns, seal=seal, notes=notes)
 
 
 def _keep(file: Path, found: Shards) -> None:
-    arrays: dict[str, npt.NDArray[Any]] = {"names": found.names.buffer, "ends": found.names.ends}
-    arrays |= {name: getattr(found, name) for name in COLUMNS}
-    digest = files.write_tensors(file, {name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
-    files.write_json(file.with_suffix(".json"), {"seal": found.seal, "digest": digest, "notes": list(found.notes)})
+    arrays: Arrays = {"names": found.names.buffer, "ends": found.names.ends}
+    kept_arrays.save(file, found.seal, arrays | {name: getattr(found, name) for name in COLUMNS}, found.notes)
