@@ -136,5 +136,9 @@ def test_shards_elsewhere(
     tars = sorted((tmp_path / "elsewhere").glob("*.tar"))
     report = fit(packed, tmp_path / "run", shards=tuple(f"file://{tar}" for tar in tars))
     assert outcomes(report) == outcomes(whole[0])
+    for tar in tars:  # where they are is no part of what is trained
+        tar.rename(packed / tar.name)
+    moved = fit(packed, tmp_path / "moved", shards=tuple(str(packed / tar.name) for tar in tars))
+    assert [stage.place for stage in moved.jobs[0].stages] == [stage.place for stage in report.jobs[0].stages]
     with pytest.raises(ConfigError, match="cannot be read; give files, or URLs"):
         fit(packed, tmp_path / "other", shards=("pipe:cat x.tar",))

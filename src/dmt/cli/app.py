@@ -30,6 +30,7 @@ from dmt.cli.shared_options import (
     StartOpt,
     UnlabeledOpt,
     settings,
+    shards,
 )
 from dmt.errors import ConfigError, RunError, SaidElsewhereError
 from dmt.runs import stopping
@@ -147,7 +148,7 @@ def fit(
         baseline=baseline,
         keep=keep,
         seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
-        settings=settings(net, set_, config) | ({"shards": tuple(unlabeled)} if unlabeled else {}),
+        settings=settings(net, set_, config) | ({"shards": shards(unlabeled)} if unlabeled else {}),
         start=starting.parse(start or []),
         data_folder=data_folder,
         device=device,

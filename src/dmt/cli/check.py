@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dmt.cli.shared_options import UnlabeledOpt
+from dmt.cli.shared_options import UnlabeledOpt, shards
 from dmt.errors import DmtError
 
 app = typer.Typer()
@@ -37,8 +37,8 @@ def check(
     from dmt.runs import environment, progress
 
     execution = environment.pick_execution(device)
-    shards = tuple(unlabeled or ())
-    contents = photos.open_folder(folder, shards)
+    elsewhere = shards(unlabeled)
+    contents = photos.open_folder(folder, elsewhere)
     some = photo_pools.thinned(contents)
     with progress.default() as watcher:
         seen = survey.survey(some, lambda done, of: watcher.busy("looking at images", done, of))
@@ -46,7 +46,7 @@ def check(
     forecast, stops = None, False
     if not doctor.examine(some, seen).fatal:
         try:
-            setup = choosing.choose(folder, execution.device, Asked(shards=shards))
+            setup = choosing.choose(folder, execution.device, Asked(shards=elsewhere))
             choices = setup.lines
             if time:
                 config = setup.preset.config

@@ -44,6 +44,13 @@ AnywayOpt = Annotated[
 DeviceOpt = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 
 
+def shards(unlabeled: list[str] | None) -> tuple[str, ...]:
+    """What --unlabeled names, as it is found from any folder."""
+    from dmt.data.folders import tar_places
+
+    return tuple(each if tar_places.is_url(each) else str(Path(each).absolute()) for each in unlabeled or ())
+
+
 def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
     """Overrides in order of precedence: file, then --set, then --net."""
     from dmt import config as configuration

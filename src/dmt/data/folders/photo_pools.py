@@ -76,11 +76,17 @@ def opened(contents: FolderContents, urls: Sequence[str] = (), cache: Path | Non
     if not pool.tars and not elsewhere:
         return contents
     inside = [each.relative_to(contents.root).as_posix() for each in pool.tars]
-    names = [urlsplit(each).path.lstrip("/") or each for each in elsewhere]
-    found = shards.index([*map(str, pool.tars), *elsewhere], [*inside, *names], cache)
+    found = shards.index([*map(str, pool.tars), *elsewhere], [*inside, *_names(elsewhere)], cache)
     notes = [each for each in contents.notes if each != NOTHING_UNLABELED]
     count = f"{len(found):,} unlabeled images in {len(found.tars):,} shard{'s' * (len(found.tars) > 1)}"
     return replace(contents, unlabeled=replace(pool, shards=found), notes=(*notes, count, *found.notes))
+
+
+def _names(places: Sequence[str]) -> list[str]:
+    """Of shards elsewhere, the same wherever they are moved to together: those of the files, if they differ."""
+    paths = [urlsplit(each).path if tar_places.is_url(each) else each for each in places]
+    short = [each.rpartition("/")[2] for each in paths]
+    return short if len({*short}) == len(short) else [each.lstrip("/") for each in paths]
 
 
 def thinned(contents: FolderContents) -> FolderContents:
