@@ -1,6 +1,6 @@
 """Very many short texts in one buffer: names of a million images, without a million objects."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import overload
 
 import numpy as np
@@ -46,3 +46,29 @@ class Texts(Sequence[str]):
     def take(self, places: npt.NDArray[np.int64]) -> "Texts":
         """The texts at these places, in this order."""
         return Texts.of(self[place] for place in map(int, places))
+
+
+class Derived(Sequence[str]):
+    """Texts that follow from their numbers, and are made when they are asked for.
+
+    Args:
+        count: how many there are.
+        make: gives one.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], str]) -> None:
+        self._count, self._make = count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._make(each) for each in range(*place.indices(self._count))]
+        return self._make(range(self._count)[place])

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from dmt import config as configuration
 from dmt import files, outputs, presets, run_files, schemas
 from dmt.config import Config
-from dmt.data.texts import Texts
+from dmt.data.texts import Derived
 from dmt.errors import ConfigError, RunError
 from dmt.run_files import MANIFEST
 from dmt.runs import starting
@@ -242,7 +242,7 @@ class Folder:
             "unlabeled": others.ids,
             "validation": task.validation.ids,
         }
-        if isinstance(others.ids, Texts):  # too many to be listed
+        if isinstance(others.ids, Derived):  # too many to be listed
             del parts["unlabeled"]
             parts["pool"] = {"images": len(others), "fingerprint": others.fingerprint}
         if not path.exists():

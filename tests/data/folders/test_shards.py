@@ -159,6 +159,8 @@ def test_pools_are_decoded_when_they_are_asked_for(folder: Path, monkeypatch: py
     assert found.images.shape == held.images.shape
     assert len(parts.skipped) == 1
     assert list(found.digests or ()) == list(held.digests or ())
+    assert [each.rpartition("/")[2] for each in found.ids] == [each.rpartition("/")[2] for each in held.ids]
+    assert found.ids[2:4] == [found.ids[2], found.ids[3]]
     places = held.images[[8, 0, 3]]  # type: ignore[index]
     assert torch.equal(found.images[torch.tensor([8, 0, 3])], places)
     assert torch.equal(found.take(torch.tensor([8, 0, 3])).images[:], places)

@@ -16,7 +16,7 @@ from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.shards import Shards
 from dmt.data.sets import UnlabeledSet
 from dmt.data.squares import Squares
-from dmt.data.texts import Texts
+from dmt.data.texts import Derived
 from dmt.errors import DataError
 from dmt.types import ProgressCallback
 
@@ -161,13 +161,10 @@ def squares(
         if file is not None:
             kept_arrays.save(file, seal, {"digests": known.digests, "good": known.good}, known.skipped)
     places = known.good.nonzero()[0]
-    hexes = Texts(
-        np.frombuffer(known.digests[places].tobytes().hex().encode(), np.uint8),
-        np.arange(1, len(places) + 1, dtype=np.int64) * 2 * DIGEST,
-    )
-    ids = Texts.of(pool[int(place)].id for place in places)
+    ids = Derived(len(places), lambda row: pool[int(places[row])].id)
+    digests = Derived(len(places), lambda row: known.digests[places[row]].tobytes().hex())
     images = Squares(lambda place: read_square(pool[place], size), places, (3, size, size))
-    return UnlabeledSet(ids, images, hexes), known.skipped
+    return UnlabeledSet(ids, images, digests), known.skipped
 
 
 def _check(pool: Pool, size: int, on_progress: ProgressCallback) -> Checked:
