@@ -33,7 +33,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from benchmarks import folder_draws, folder_rivals
 from dmt import files
-from dmt.data.folders import photo_files, photo_sets
+from dmt.data.folders import photo_files, photo_pools
 from dmt.runs import environment
 from dmt.sklearn import DMTClassifier, FrozenFeatures, MutualSelfTraining
 
@@ -118,7 +118,7 @@ class Folder:
 
     def _computed(self, cache: Path) -> np.ndarray:
         if not cache.is_file():
-            squares = [photo_sets.square(Image.fromarray(photo_files.read_photo(path)), SIZE) for path in self._paths]
+            squares = [photo_pools.square(Image.fromarray(photo_files.read_photo(path)), SIZE) for path in self._paths]
             np.save(cache, FrozenFeatures().fit_transform(np.stack([np.asarray(each) for each in squares])))
         return np.asarray(np.load(cache))
 

@@ -6,8 +6,9 @@ numbers, and `plain` gives back what was written.
 
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -15,11 +16,18 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """A table with a first line of columns."""
+    return b"".join(lines(columns, rows))
+
+
+def lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    """The same line by line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([cell(str(each)) for each in row] for row in rows)
-    return text.getvalue().encode()
+    for row in itertools.chain([columns], ([cell(str(each)) for each in row] for row in rows)):
+        writer.writerow(row)
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
 
 
 def cell(text: str) -> str:

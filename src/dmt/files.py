@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from safetensors.torch import load, load_file, save
@@ -32,6 +32,13 @@ LARGE = 1 << 23
 
 def write(path: Path, content: bytes) -> None:
     """Write to a temporary file beside ``path``, flush it to disk, then rename."""
+    with writing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """The same for what is written piece by piece: the file is there when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
     with named(path):
@@ -39,7 +46,7 @@ def write(path: Path, content: bytes) -> None:
             # as `open` would make it: who may read it is the user's umask to say
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)

@@ -160,19 +160,19 @@ def test_the_palette_has_room_for_every_number() -> None:
     assert np.asarray(image.convert("RGB"))[0].tolist() == [[1, 2, 3], [4, 5, 6], [224, 224, 224]]
 
 
-def test_a_file_in_the_place_of_the_folder_stays(run: Path, photos: Path, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_folder_stays(run: Path, tmp_path: Path) -> None:
     shipped: Shipped = scoring.shipped_net(run, None, None, CPU)
     (tmp_path / "pred").write_text("precious")
     with pytest.raises(DataError, match="is a file; give a folder"):
-        predict_masks.write(shipped, [photos / "a.png"], tmp_path / "pred", lambda done, of: None)
+        predict_masks.write(shipped, [], tmp_path / "pred", lambda done: None)
     assert (tmp_path / "pred").read_text() == "precious"
 
 
-def test_another_table_in_the_place_of_the_legend_stays(run: Path, photos: Path, tmp_path: Path) -> None:
+def test_another_table_in_the_place_of_the_legend_stays(run: Path, tmp_path: Path) -> None:
     shipped: Shipped = scoring.shipped_net(run, None, None, CPU)
     (tmp_path / "classes.csv").write_text("precious")
     with pytest.raises(RunError, match=r"classes\.csv is there already and is not a legend of dmt predict"):
-        predict_masks.write(shipped, [photos / "a.png"], tmp_path, lambda done, of: None)
+        predict_masks.write(shipped, [], tmp_path, lambda done: None)
     assert (tmp_path / "classes.csv").read_text() == "precious"
     assert not (tmp_path / "masks").exists()
 

@@ -6,14 +6,13 @@ import logging
 import shlex
 import sys
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from dmt.cli import audit, check, export, files, plans, report, terminal_text, tune
+from dmt.cli import audit, check, export, files, plans, predict, report, terminal_text, tune
 from dmt.cli.shared_options import (
     AnywayOpt,
     ConfigOpt,
@@ -23,13 +22,17 @@ from dmt.cli.shared_options import (
     JobsOpt,
     LineOpt,
     NetOpt,
+    OneMethodOpt,
+    OneSeedOpt,
     OnOpt,
     RunArg,
     SeedOpt,
     SeedsOpt,
     SetOpt,
     StartOpt,
+    UnlabeledOpt,
     settings,
+    shards,
 )
 from dmt.errors import ConfigError, RunError, SaidElsewhereError
 from dmt.runs import stopping
@@ -57,14 +60,12 @@ app = typer.Typer(
 app.add_typer(plans.app)
 app.add_typer(check.app)
 app.add_typer(files.app)
+app.add_typer(predict.app)
 app.add_typer(export.app)
 app.add_typer(report.app)
 app.add_typer(audit.app)
 app.add_typer(tune.app)
 out = Console(highlight=False, soft_wrap=True)
-
-OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")]
-OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -109,6 +110,7 @@ def fit(
     set_: SetOpt = None,
     config: ConfigOpt = None,
     data_folder: DataOpt = Path("data"),
+    unlabeled: UnlabeledOpt = None,
     device: DeviceOpt = "auto",
     fast: Annotated[
         bool | None, typer.Option("--fast/--plain", help="Compiled and recorded steps; by default on CUDA only.")
@@ -126,6 +128,7 @@ def fit(
 
     \b
     dmt fit photos/ --out runs/photos
+    dmt fit photos/ --unlabeled 'https://host/{000..099}.tar' --out runs/photos
     dmt fit digits --method dmt --seed 1 --out runs/a
     dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/cmp
     dmt fit scenes --compare baseline,dmt --out runs/s
@@ -150,7 +153,7 @@ def fit(
         baseline=baseline,
         keep=keep,
         seed=configuration.seeds(seeds) if seeds is not None else 1 if seed is None else seed,
-        settings=settings(net, set_, config),
+        settings=settings(net, set_, config) | ({"shards": shards(unlabeled)} if unlabeled else {}),
         start=starting.parse(start or []),
         data_folder=data_folder,
         device=device,
@@ -208,53 +211,6 @@ def score(
             _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
     if not any(job.finished for job in finished.jobs(method, seed)):
         raise RunError(f"nothing to score in {run_}")
-
-
-@app.command("predict")
-def predict_(
-    run_: RunArg,
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE…", help="Image files and folders of images.")],
-    out_: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="PATH", help="The CSV, or the folder of masks.  [default: pred.csv, pred]"),
-    ] = None,
-    method: OneMethodOpt = None,
-    seed: OneSeedOpt = None,
-    line: LineOpt = None,
-    device: DeviceOpt = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
-) -> None:
-    """Classify or segment images with what a run ships: the net that does best on validation, both nets of a pair.
-
-    \b
-    dmt predict runs/a img1.png folder/ --out pred.csv
-    dmt predict runs/s photos/ --out pred/
-    dmt predict runs/s photos/ --line A --out pred/       one net of a pair: half the time
-    Two nets answer by the mean of their probabilities, unless one alone does clearly better on validation.
-    The CSV has the columns file, class, probability, and margin: the lead over the second class.
-    The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
-    An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.
-    """
-    from dmt.runs import environment, progress
-    from dmt.use import predict, predict_masks, scoring
-
-    shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device), line)
-    if shipped.note is not None:
-        _note(f"note: {shipped.note}")
-    paths = predict.find(images)
-    if shipped.spec.pixels:
-        place = out_ or Path("pred")
-        with progress.default() as watcher:
-            on_progress = partial(watcher.busy, "predicting")
-            count = predict_masks.write(shipped, paths, place, on_progress, force=force)
-        out.print(f"{count} images segmented by {shipped.name}; masks and overlays in {place}", markup=False)
-        return
-    place = out_ or Path("pred.csv")
-    if place.is_dir() or not place.suffix:
-        place = place / "pred.csv"
-    found = predict.predict(shipped.net, paths, shipped.spec.shape, shipped.classes)
-    count = predict.write_csv(found, place, inputs=paths, force=force)
-    out.print(f"{count} images classified by {shipped.name}; written to {place}", markup=False)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dmt.cli.shared_options import UnlabeledOpt, shards
 from dmt.errors import DmtError
 
 app = typer.Typer()
@@ -15,6 +16,7 @@ out = Console(highlight=False, soft_wrap=True)
 @app.command()
 def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of your images.")],
+    unlabeled: UnlabeledOpt = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     time: Annotated[bool, typer.Option(help="Time a few steps to forecast the duration.")] = True,
 ) -> None:
@@ -22,24 +24,29 @@ def check(
 
     \b
     dmt check photos/
+    dmt check photos/ --unlabeled 'shards/{000..099}.tar'
     Exit codes: 0 fine, 1 something would make a run meaningless, 2 the folder cannot be understood.
     What gives 1 is refused by dmt fit, unless it gets --anyway.
     Layouts: labeled/<class>/* and unlabeled/**; one folder of images and a CSV (file,label);
     labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
+    unlabeled/ may hold tar files of images (shards).
     """
-    from dmt.data.folders import doctor, photos, survey
+    from dmt.data.folders import doctor, photo_pools, photos, survey
     from dmt.own import choosing, planning, rehearsal
+    from dmt.own.known_nets import Asked
     from dmt.runs import environment, progress
 
     execution = environment.pick_execution(device)
-    contents = photos.open_folder(folder)
+    elsewhere = shards(unlabeled)
+    contents = photos.open_folder(folder, elsewhere)
+    some = photo_pools.thinned(contents)
     with progress.default() as watcher:
-        seen = survey.survey(contents, lambda done, of: watcher.busy("looking at images", done, of))
+        seen = survey.survey(some, lambda done, of: watcher.busy("looking at images", done, of))
     choices: tuple[str, ...] = ()
     forecast, stops = None, False
-    if not doctor.examine(contents, seen).fatal:
+    if not doctor.examine(some, seen).fatal:
         try:
-            setup = choosing.choose(folder, execution.device)
+            setup = choosing.choose(folder, execution.device, Asked(shards=elsewhere))
             choices = setup.lines
             if time:
                 config = setup.preset.config
@@ -49,6 +56,6 @@ def check(
                 forecast = planning.line(seconds, execution.device, methods)
         except DmtError as error:
             choices, stops = (f"a run would stop: {error}",), True
-    diagnosis = doctor.examine(contents, seen, forecast, choices)
+    diagnosis = doctor.examine(some, seen, forecast, choices)
     out.print(diagnosis.text, markup=False, emoji=False)
     raise typer.Exit(1 if diagnosis.fatal or stops else 0)

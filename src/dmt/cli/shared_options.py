@@ -18,6 +18,8 @@ LineOpt = Annotated[
     ),
 ]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", help="A method of `dmt list`.")]
+OneMethodOpt = Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")]
+OneSeedOpt = Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")]
 SeedOpt = Annotated[int | None, typer.Option(help="Decides the split and every random number.  [default: 1]")]
 SeedsOpt = Annotated[str | None, typer.Option(metavar="1-3", help="Several seeds instead of one: 1-3 or 1,4,7.")]
 NetOpt = Annotated[str | None, typer.Option(help="The net, e.g. wrn-28-2, timm:resnet18 or smp:unet/resnet34.")]
@@ -30,6 +32,12 @@ StartOpt = Annotated[
 SetOpt = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override an option; repeatable.")]
 ConfigOpt = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Overrides from a TOML file.")]
 DataOpt = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of a data set that is not embedded.")]
+UnlabeledOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unlabeled", metavar="SHARD", help="More unlabeled images: tar files, URLs, {000..999}.tar; repeatable."
+    ),
+]
 AnywayOpt = Annotated[
     bool, typer.Option("--anyway", help="Train on your images though dmt check finds errors; every report says so.")
 ]
@@ -46,6 +54,13 @@ OnOpt = Annotated[
     str | None,
     typer.Option(metavar="ray[:ADDRESS]", help="Let workers of a Ray cluster train, on a folder that all of them see."),
 ]
+
+
+def shards(unlabeled: list[str] | None) -> tuple[str, ...]:
+    """What --unlabeled names, as it is found from any folder."""
+    from dmt.data.folders import tar_places
+
+    return tuple(each if tar_places.is_url(each) else str(Path(each).absolute()) for each in unlabeled or ())
 
 
 def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:

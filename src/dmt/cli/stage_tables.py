@@ -11,7 +11,6 @@ from dmt import config as configuration
 from dmt import presets
 from dmt.config import Config
 from dmt.core.execution import Execution
-from dmt.data.folders import photos
 from dmt.fitting import folder_policy
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
@@ -62,7 +61,7 @@ def _with_baseline(method: str, config: Config) -> list[Stage]:
 
 def _of_folder(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:
     """The stages of a run on a user's folder, and how long they will take, from timing a few steps."""
-    contents = photos.open_folder(folder)
+    contents = opening.contents_of(config.data, folder)
     method = method if contents.unlabeled else catalogue.baseline().name
     stages, methods = _with_baseline(method, config), catalogue.with_baseline([method])
     table, summary = forecast.table(stages, config.data.sizes, None, build.forward_share(config.net))

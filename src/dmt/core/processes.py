@@ -33,6 +33,10 @@ class Processes:
         """Whose turn it is with piece ``number`` of a work that is dealt out."""
         return number % self.count
 
+    def has_turn(self, number: int) -> bool:
+        """Whether it is this process's turn."""
+        return self.turn(number) == self.rank
+
     def rows(self, count: int) -> slice:
         """Which of ``count`` rows are this process's own."""
         return slice(*self._bounds(count)[self.rank : self.rank + 2])

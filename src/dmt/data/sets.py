@@ -1,6 +1,7 @@
 """Images as training sees them. An unlabeled image has no truth: not by discipline, by type."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -10,23 +11,30 @@ import torch
 from torch import Tensor
 
 from dmt.data.ragged import Ragged
+from dmt.data.squares import Squares
 
 Planes = TypeVar("Planes", Tensor, Ragged)
 """How the images of a set are held: stacked if they have one size, ragged if they have many."""
 
+Images = TypeVar("Images", Tensor, Ragged, Squares)
+"""The same for unlabeled images, of which there may be too many to be held."""
+
+LINES = 4096
+"""Names that are hashed at a time."""
+
 
 @dataclass(frozen=True)
-class UnlabeledSet(Generic[Planes]):
+class UnlabeledSet(Generic[Images]):
     """Images without truth.
 
     Attributes:
         ids: a name for each image, stable between machines.
-        images: (N, C, H, W) uint8, or ragged.
+        images: (N, C, H, W) uint8, or ragged, or read when they are asked for.
     """
 
-    ids: tuple[str, ...]
-    images: Planes
-    digests: tuple[str, ...] | None = None  # of each image, if they were taken when it was read
+    ids: Sequence[str]
+    images: Images
+    digests: Sequence[str] | None = None  # of each image, if they were taken when it was read
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -34,11 +42,14 @@ class UnlabeledSet(Generic[Planes]):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of every bit."""
-        return _digest("\n".join(self.ids), self.digests or self.images)
+        return _digest(self.ids, self.digests or self.images)
 
-    def take(self, positions: Tensor) -> "UnlabeledSet[Planes]":
+    def take(self, positions: Tensor) -> "UnlabeledSet[Images]":
         """The images at these positions, in this order."""
-        return UnlabeledSet(tuple(self.ids[position] for position in positions.tolist()), self.images[positions])
+        ids = tuple(self.ids[position] for position in positions.tolist())
+        return UnlabeledSet(
+            ids, self.images.take(positions) if isinstance(self.images, Squares) else self.images[positions]
+        )
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ class LabeledSet(Generic[Planes]):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of every bit."""
-        return _digest("\n".join(self.ids), self.images, self.labels)
+        return _digest(self.ids, self.images, self.labels)
 
     def take(self, positions: Tensor) -> "LabeledSet[Planes]":
         """The samples at these positions, in this order."""
@@ -104,13 +115,20 @@ def fingerprint(images: tuple[LabeledSet[Any], LabeledSet[Any]]) -> str:
     return " ".join(part.fingerprint for part in images)
 
 
-def _digest(text: str, *planes: Tensor | Ragged | tuple[str, ...]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for each in planes:
-        if isinstance(each, Ragged | tuple):
-            digest.update("\n".join(each if isinstance(each, tuple) else each.digests).encode())
+def _digest(*parts: Tensor | Ragged | Squares | Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for each in parts:
+        assert not isinstance(each, Squares), "images that are not held come with digests"
+        if not isinstance(each, Tensor):
+            _add_lines(digest, each.digests if isinstance(each, Ragged) else each)
             continue
         digest.update(f"{each.dtype}{tuple(each.shape)}".encode())
         # 0-d and empty tensors have bytes too, and reshape makes a view of them where it can
         digest.update(each.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _add_lines(digest: "hashlib._Hash", lines: Sequence[str]) -> None:
+    """As one text, of which a part is made at a time."""
+    for start in range(0, len(lines), LINES):
+        digest.update(("\n" * (start > 0) + "\n".join(lines[start : start + LINES])).encode())

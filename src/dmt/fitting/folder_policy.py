@@ -8,7 +8,6 @@ from typing import Any
 from dmt import config as configuration
 from dmt import presets
 from dmt.config import Config
-from dmt.data.folders import photos
 from dmt.errors import ConfigError, RunError
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
@@ -18,6 +17,7 @@ from dmt.own.known_nets import Asked
 from dmt.presets import Preset
 from dmt.results import reading
 from dmt.runs.folder import Folder
+from dmt.tasks import opening
 
 
 def own_folder(data: str | Path) -> Path | None:
@@ -105,6 +105,6 @@ def _within_budget(
     config: Config, images: Path, methods: Sequence[str], conditions: Conditions
 ) -> tuple[Config, tuple[str, ...]]:
     """A schedule for the time that is left after timing a few steps."""
-    contents = photos.open_folder(images)
+    contents = opening.contents_of(config.data, images)
     rates = rehearsal.rehearse(config, contents, conditions.execution, methods)
     return planning.within(config, contents, rates, conditions.stop.left, methods)

@@ -87,7 +87,6 @@ class StageNets:
         """A stage ready to train, by all processes that there are."""
         task, audit = opened
         labeled = teaching.shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
-        execution = self.conditions.execution
-        batches = task.batches(labeled, pseudo, work.stage.batch_plan(work.stream_seed), execution)
-        together = replace(execution, processes=self.conditions.processes)
+        together = replace(self.conditions.execution, processes=self.conditions.processes)
+        batches = task.batches(labeled, pseudo, work.stage.batch_plan(work.stream_seed), together)
         return Trainer(nets, self.training(work, steps, task), batches, together)

@@ -47,7 +47,7 @@ class FolderSetup:
 def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> FolderSetup:
     """Decide everything for a folder. Reads names and some headers, writes nothing."""
     asked = asked or Asked()
-    contents = photos.open_folder(folder)
+    contents = photos.open_folder(folder, asked.shards)
     if not contents.labeled:
         raise DataError(f"{folder} has no labeled images; label a few of each class")
     if len(contents.classes) < 2:
@@ -58,8 +58,10 @@ def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Fo
 
 def _short_side(contents: FolderContents) -> int:
     """The median of the shorter sides, of photos from all over the folder."""
-    every = [*contents.labeled, *contents.unlabeled]
-    some = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
+    known, others = contents.labeled, contents.unlabeled
+    every = range(len(known) + len(others))
+    places = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
+    some = [known[place] if place < len(known) else others[place - len(known)] for place in places]
     sides = []
     for photo in some:
         try:
@@ -111,6 +113,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         # a small net, or one layer, in few steps learns nothing from strongly changed images
         augment="photo" if net.tuned else "sane" if large and not net.frozen else "crop-flip",
         stored_views=_views(contents, large) if net.frozen and (net_b is None or names.is_frozen(net_b)) else 0,
+        shards=asked.shards,
     )
     recipe = (
         schedules.for_a_last_layer(options, large, alike=net_b in (None, net.name))
@@ -156,6 +159,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
         unlabeled=len(contents.unlabeled),
         validation=held_out,
         size=seen.size,
+        shards=asked.shards,
         crop=seen.crop,
         by_class=len(contents.classes) > 2,
     )

@@ -28,12 +28,15 @@ class Asked:
     net_b: str | None = None
     start: str | None = None
     single: bool = False  # net_b=none: one kind of net for both lines
+    shards: tuple[str, ...] = ()  # of unlabeled images, besides the folder
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], starts: Mapping[str, str]) -> "Asked":
         net_b = settings.get("net_b")
         single = "net_b" in settings and str(net_b).lower() == "none"
-        return cls(settings.get("net"), None if single else net_b, starts.get("A"), single)
+        shards = settings.get("shards") or ()
+        shards = tuple(shards.split(",")) if isinstance(shards, str) else tuple(shards)
+        return cls(settings.get("net"), None if single else net_b, starts.get("A"), single, shards)
 
     @property
     def published(self) -> bool:

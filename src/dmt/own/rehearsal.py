@@ -13,7 +13,7 @@ from dmt.config import Config
 from dmt.core import codes
 from dmt.core.execution import Execution
 from dmt.data import ragged
-from dmt.data.folders.contents import FolderContents
+from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.sets import PseudoLabels
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
@@ -160,9 +160,10 @@ def _read(config: Config, contents: FolderContents, device: torch.device, patien
         count = more
 
 
-def _spread(photos: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+def _spread(photos: Sequence[Photo], count: int) -> tuple[Photo, ...]:
     """So many photos from all over."""
-    return photos[:: max(1, len(photos) // count)][:count]
+    places = range(len(photos))[:: max(1, len(photos) // count)][:count]
+    return tuple(photos[place] for place in places)
 
 
 def _by_length(config: Config, methods: Sequence[str]) -> list[Stage]:

@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 from dmt import config as configuration
 from dmt import files, outputs, presets, run_files, schemas
 from dmt.config import Config
+from dmt.data.texts import Derived
 from dmt.errors import ConfigError, RunError
 from dmt.run_files import MANIFEST
 from dmt.runs import starting
@@ -250,7 +251,15 @@ class Folder:
     def record_split(self, seed: int, task: Task) -> None:
         """Which image went where, for people and for later tools; one that says something else is refused."""
         path = run_files.split(self.path, seed)
-        parts = {"labeled": task.labeled.ids, "unlabeled": task.unlabeled.ids, "validation": task.validation.ids}
+        others = task.unlabeled
+        parts: dict[str, Any] = {
+            "labeled": task.labeled.ids,
+            "unlabeled": others.ids,
+            "validation": task.validation.ids,
+        }
+        if isinstance(others.ids, Derived):  # too many to be listed
+            del parts["unlabeled"]
+            parts["pool"] = {"images": len(others), "fingerprint": others.fingerprint}
         if not path.exists():
             files.write_json(path, parts)
         elif files.read_json(path) != plain(parts):

@@ -22,6 +22,9 @@ FORMAT = 3
 VIEWS = {"augment": TRAIN, "augment_weak": WEAK, "augment_strong": STRONG}
 """Options of the data that make one kind of view."""
 
+PLACES = "shards"
+"""The option that says where images are: what they are counts, not that."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -101,6 +104,7 @@ def _data(config: Config, stage: Stage) -> dict[str, Any]:
     """The options of the data; how views are made counts only for a stage that sees them."""
     views = {view.rstrip("0123456789") for view in (*stage.objective.views, stage.objective.labeled_view)}
     told = options.content(config.data)
+    told.pop(PLACES, None)
     return {key: value for key, value in told.items() if key not in VIEWS or VIEWS[key] in views}
 
 

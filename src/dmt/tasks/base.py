@@ -43,6 +43,14 @@ class View(NamedTuple):
     sizes: Sequence[tuple[int, int]] = ()  # height and width of each without padding; empty if nothing is padded
 
 
+Wanted = Callable[[int], bool]
+"""Whether the view of this number, from 0 on, is wanted."""
+
+
+def every(number: int) -> bool:
+    return True
+
+
 class Task(ABC):
     """Data ready for training: classes, four splits, and how they become batches. It knows no method."""
 
@@ -78,8 +86,10 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def views(self, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Iterator[View]:
-        """All images for inference, each once."""
+    def views(
+        self, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device, wanted: Wanted = every
+    ) -> Iterator[View]:
+        """All images for inference, each once; views that are not wanted are left out, and their images not read."""
 
     @abstractmethod
     def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:

@@ -18,9 +18,10 @@ from dmt.data.images.batches import Unlabeled
 from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
+from dmt.data.squares import ReadAhead, Squares
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
-from dmt.tasks.base import Batches, Task, View
+from dmt.tasks.base import Batches, Task, View, Wanted, every
 from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 VIEWED = 500
@@ -30,9 +31,12 @@ VIEWED_PIXELS = 1 << 19
 """Of all images of such a forward on a CPU, whose caches would not hold more; a GPU takes 32 times as many."""
 
 
+Images = UnlabeledSet[Tensor] | UnlabeledSet[Squares] | LabeledSet[Tensor]
+
+
 @dataclass(frozen=True)
 class Classification(Task):
-    """Small images of one size, held in memory as uint8."""
+    """Small images of one size, held in memory as uint8; unlabeled ones may be too many for that."""
 
     pixels: ClassVar[bool] = False
 
@@ -41,7 +45,7 @@ class Classification(Task):
     normalization: Normalization
     policies: Mapping[str, augment.Augment]  # of every kind of view
     labeled: LabeledSet[Tensor]
-    unlabeled: UnlabeledSet[Tensor]
+    unlabeled: UnlabeledSet[Tensor] | UnlabeledSet[Squares]
     validation: LabeledSet[Tensor]
     test: LabeledSet[Tensor]
 
@@ -67,12 +71,17 @@ class Classification(Task):
         target = Target(pseudo.labels[positions], pseudo.confidence[positions])
         return Unlabeled(self.unlabeled.images, (positions, target))
 
-    def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
-        count = images_per_forward(tuple(images.images.shape[2:]), device)
-        for start in range(0, len(images), count):
+    def views(self, images: Images, device: torch.device, wanted: Wanted = every) -> Iterator[View]:
+        held, count = images.images, images_per_forward(tuple(images.images.shape[2:]), device)
+        starts = batches.starts(len(images), count, wanted)
+        read = ReadAhead(
+            lambda turn: held[starts[turn] : starts[turn] + count] if turn < len(starts) else torch.empty(0)
+        )
+        for turn, start in enumerate(starts):
             positions = torch.arange(start, min(start + count, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
-            yield View(positions, batches.scale(images.images[positions].to(device)), truth)
+            part = read(turn) if isinstance(held, Squares) else held[positions]
+            yield View(positions, batches.scale(part.to(device)), truth)
 
     def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
         """Mirrored or not; other scales are refused before."""
@@ -101,9 +110,7 @@ def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
     return NetSpec(net, len(options.classes), (3, options.size, options.size), IMAGENET)
 
 
-def split_photos(
-    options: PhotoOptions, parts: photo_sets.FolderSets[Tensor], seed: int
-) -> tuple[Classification, ImageAudit]:
+def split_photos(options: PhotoOptions, parts: photo_sets.SquareSets, seed: int) -> tuple[Classification, ImageAudit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from dmt.core.execution import Execution
 from dmt.core.labeling_views import LabelingView
-from dmt.data.images import stored_views
+from dmt.data.images import batches, stored_views
 from dmt.data.images.feature_batches import FeatureBatches
-from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
+from dmt.data.sets import LabeledSet, PseudoLabels
 from dmt.models.build import NetSpec
-from dmt.tasks.base import Batches, View
-from dmt.tasks.classification import Classification
+from dmt.tasks.base import Batches, View, Wanted, every
+from dmt.tasks.classification import Classification, Images
 from dmt.types import BatchPlan
 
 VIEWED = 4096
@@ -42,12 +42,14 @@ class FeatureTask(Classification):
     ) -> Batches:
         return FeatureBatches(labeled, plan, execution, self._teaching(pseudo, plan))
 
-    def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:
-        for start in range(0, len(images), VIEWED):
+    def views(self, images: Images, device: torch.device, wanted: Wanted = every) -> Iterator[View]:
+        held = images.images
+        assert isinstance(held, Tensor), "features are held, or mapped into memory"
+        for start in batches.starts(len(images), VIEWED, wanted):
             positions = torch.arange(start, min(start + VIEWED, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
             # the image and, if it was looked at, its mirror image: no crop counts outside of training
-            yield View(positions, images.images[positions, : stored_views.MIRRORED + 1].to(device).float(), truth)
+            yield View(positions, held[positions, : stored_views.MIRRORED + 1].to(device).float(), truth)
 
     def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
         return net(view.images[:, stored_views.MIRRORED if seen.mirrored else stored_views.PLAIN])

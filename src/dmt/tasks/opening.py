@@ -31,7 +31,7 @@ class Opened:
     """A data set in memory, not split yet."""
 
     options: Options
-    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.FolderSets[Any]  # (train, test), or a folder's
+    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.FolderSets[Any, Any]  # (train, test), or a folder's
 
     @property
     def fingerprint(self) -> str:
@@ -87,10 +87,16 @@ def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback,
     return opened
 
 
+def contents_of(options: Options, folder: Path, cache: Path | None = None) -> FolderContents:
+    """What a user's folder holds, and shards of unlabeled images that are elsewhere."""
+    elsewhere = options.shards if isinstance(options, PhotoOptions | PhotoMaskOptions) else ()
+    return photos.open_folder(folder, elsewhere, cache)
+
+
 def _own_folder(
     options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None
 ) -> Opened:
-    contents = photos.open_folder(folder)
+    contents = contents_of(options, folder, cache)
     if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
         raise DataError(f"{folder} has other classes than the run was made for ({', '.join(options.classes)})")
     opened = read_folder(options, contents, tell, cache)

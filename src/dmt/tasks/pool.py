@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from torch import Tensor
+
 from dmt.core import outliers
 from dmt.data.folders.photo_files import shown
 from dmt.data.images import stored_views
@@ -44,7 +46,9 @@ def look(task: Task) -> Pool | None:
     """None where nets have no features of the photos, or where there are too few."""
     if not isinstance(task, FeatureTask) or min(len(task.labeled), len(task.unlabeled)) < FEWEST:
         return None
-    known, others = (each.images[:, stored_views.PLAIN] for each in (task.labeled, task.unlabeled))
+    features = task.unlabeled.images
+    assert isinstance(features, Tensor), "features are held, or mapped into memory"
+    known, others = task.labeled.images[:, stored_views.PLAIN], features[:, stored_views.PLAIN]
     unlike = outliers.unlike(known, others)
     names = [task.unlabeled.ids[place] for place in unlike.nonzero().flatten().tolist()]
     return Pool(round(unlike.float().mean().item(), 4), tuple(names[:: max(1, len(names) // SHOWN)][:SHOWN]))

@@ -23,7 +23,7 @@ from dmt.data.ragged import Ragged
 from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.errors import ConfigError, DataError
 from dmt.models.build import NetSpec
-from dmt.tasks.base import Batches, Task, View
+from dmt.tasks.base import Batches, Task, View, Wanted, every
 from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 LOGITS = 84_000_000
@@ -72,10 +72,13 @@ class Segmentation(Task):
         images = self.unlabeled.images
         return int((images.heights * images.widths).sum()) / (self.window.height * self.window.width)
 
-    def views(self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device) -> Iterator[View]:
+    def views(
+        self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device, wanted: Wanted = every
+    ) -> Iterator[View]:
         """At their native size, padded to a multiple of `PADDING`; those of equal padded size share a batch."""
         sizes = images.images.sizes
-        for group in size_groups.groups(sizes, pixels=min(4_000_000, LOGITS // len(self.classes))):
+        groups = size_groups.groups(sizes, pixels=min(4_000_000, LOGITS // len(self.classes)))
+        for group in (each for number, each in enumerate(groups) if wanted(number)):
             truth = None
             if isinstance(images, LabeledSet):
                 truth = size_groups.truth(size_groups.gather_plane(images.labels, group, device))
@@ -136,7 +139,7 @@ def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
 
 
 def split_photos(
-    options: PhotoMaskOptions, parts: photo_sets.FolderSets[Ragged], seed: int
+    options: PhotoMaskOptions, parts: photo_sets.FolderSets[Ragged, Ragged], seed: int
 ) -> tuple[Segmentation, PixelAudit]:
     """Own images as a task: what is labeled is labeled for every seed. Nobody knows the masks of the others."""
     labeled, validation = parts.labeled, parts.validation

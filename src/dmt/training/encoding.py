@@ -166,7 +166,8 @@ def _encode(
     largest = torch.finfo(torch.float16).max
     for start in range(done, len(images), count):
         end = min(start + count, len(images))
+        batch, ids = images.images[start:end], images.ids[start:end]
         for view in range(rows.shape[1]):
-            found = encode(stored_views.make(images.images[start:end], images.ids[start:end], view))
+            found = encode(stored_views.make(batch, ids, view))
             rows[start:end, view] = found.clamp(-largest, largest).to(torch.float16).numpy()
         yield end

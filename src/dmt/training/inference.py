@@ -14,7 +14,7 @@ from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.metrics import Confusion
 from dmt.core.processes import Processes
 from dmt.data.sets import LabeledSet, UnlabeledSet
-from dmt.tasks.base import Task, View
+from dmt.tasks.base import Task, View, every
 from dmt.types import ProgressCallback, Target
 
 
@@ -170,10 +170,9 @@ def label(
     # room for all at once: small results between the large tensors of a pass would keep the heap from shrinking
     target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)))
     with in_eval_mode(nets):
-        for number, view in enumerate(task.views(images, device)):
-            if processes is None or processes.turn(number) == processes.rank:
-                confidence, labels = mean(nets, task, view, views).max(1)
-                target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
+        for view in task.views(images, device, every if processes is None else processes.has_turn):
+            confidence, labels = mean(nets, task, view, views).max(1)
+            target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
     if processes is not None:  # zeros elsewhere: a sum is exact
         processes.sum_(target.labels)
         processes.sum_(target.confidence)

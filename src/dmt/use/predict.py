@@ -1,8 +1,10 @@
-"""A run at work on new images: files in, a CSV out."""
+"""A run at work on new images: files or shards in, a CSV out."""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -10,7 +12,9 @@ from PIL import Image, ImageOps
 from torch import Tensor, nn
 
 from dmt import csv_tables, files, outputs
-from dmt.data.folders import photo_files
+from dmt.data import ahead
+from dmt.data.folders import photo_files, shard_streams, shards, tar_places
+from dmt.data.folders.contents import Photo, Source
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers
 from dmt.data.images.batches import scale
 from dmt.errors import DataError
@@ -20,15 +24,62 @@ from dmt.tasks.classification import images_per_forward
 COLUMNS = ("file", "class", "probability", "margin")
 KIND = Kind("a CSV of dmt predict", ",".join(COLUMNS).encode())
 
+Result = TypeVar("Result", Tensor, np.ndarray)
+
 
 @dataclass(frozen=True)
 class Prediction:
-    """One image's class, its probability, and the lead over the second class."""
+    """One image's class, its probability, and the lead over the second class.
+
+    Attributes:
+        name: of an image in a shard, without that of the shard; else as ``file``.
+        probabilities: of all classes, if they were asked for.
+    """
 
     file: str
     label: str
     probability: float
     margin: float
+    name: str = ""
+    probabilities: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Images to look at: files, and those in shards, which are read one after the other and never held at once."""
+
+    files: tuple[Path, ...]
+    shards: tuple[str, ...] = ()
+
+    @property
+    def here(self) -> list[Path]:
+        """All files of this machine that are read."""
+        return [*self.files, *(Path(each) for each in self.shards if not tar_places.is_url(each))]
+
+    def photos(self, skip: Callable[[str], None]) -> Iterator[Photo]:
+        """All images in order; ``skip`` hears of shards that cannot be read to their end."""
+        for path in self.files:
+            yield Photo(str(path), path)
+        for tar in self.shards:
+            yield from (Photo(each.name, each) for each in shard_streams.stream(tar, skip))
+
+
+def inputs(words: Iterable[str | Path]) -> Inputs:
+    """What is named: images, folders of images or shards, tar files, URLs of such, names with ``{000..999}``."""
+    images, found = list[Path](), list[str]()
+    for word in tar_places.expanded(map(str, words)):
+        path = Path(word)
+        if tar_places.is_url(word) or shards.is_tar(path):
+            found.append(word)
+            continue
+        inside = shards.below(path) if path.is_dir() else []
+        found += map(str, inside)
+        if not inside or photo_files.find(path, path, Leftovers()):
+            images += find([path])
+    for each in found:
+        if not tar_places.is_url(each) and not Path(each).is_file():
+            raise DataError(f"there is no file {each}")
+    return Inputs(tuple(images), tuple(found))
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -49,7 +100,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def read(path: Path, shape: tuple[int, int, int]) -> Tensor:
+def read(path: Source, shape: tuple[int, int, int]) -> Tensor:
     """An image as (C, H, W) uint8: upright, gray or color as the net expects, resized to its size."""
     channels, height, width = shape
     image = Image.fromarray(photo_files.read_photo(path)).convert("L" if channels == 1 else "RGB")
@@ -59,20 +110,53 @@ def read(path: Path, shape: tuple[int, int, int]) -> Tensor:
     return torch.from_numpy(pixels).permute(2, 0, 1)
 
 
+def decoded(
+    photos: Iterable[Photo], read: Callable[[Source], Result], skip: Callable[[str], None]
+) -> Iterator[tuple[Photo, Result]]:
+    """Images with what was read of them. A file that cannot be read is an error, in a shard it is skipped."""
+
+    def attempt(photo: Photo) -> tuple[Photo, Result | DataError]:
+        try:
+            return photo, read(photo.path)
+        except DataError as error:
+            if isinstance(photo.path, Path):
+                raise
+            return photo, error
+
+    for photo, found in ahead.results(attempt, photos):
+        if isinstance(found, DataError):
+            skip(str(found))
+        else:
+            yield photo, found
+
+
 @torch.no_grad()
 def predict(
-    net: nn.Module, paths: list[Path], shape: tuple[int, int, int], classes: tuple[str, ...]
-) -> Iterable[Prediction]:
-    """Predictions in the order of ``paths``."""
+    net: nn.Module,
+    images: Iterable[tuple[Photo, Tensor]],
+    classes: tuple[str, ...],
+    *,
+    whole: bool = False,
+) -> Iterator[Prediction]:
+    """Predictions in the order of the images, some of which are held at a time.
+
+    Args:
+        images: as `read` gives them, all of one shape.
+        whole: with the probabilities of all classes.
+    """
     device = next(net.parameters()).device
-    count = images_per_forward(shape[1:], device)
-    for start in range(0, len(paths), count):
-        part = paths[start : start + count]
-        images = scale(torch.stack([read(path, shape) for path in part]).to(device))
-        best = net(images).float().softmax(1).topk(min(2, len(classes)), dim=1)
-        for path, values, labels in zip(part, best.values.tolist(), best.indices.tolist(), strict=True):
+    rest = iter(images)
+    while first := next(rest, None):
+        count = images_per_forward(tuple(first[1].shape[1:]), device)
+        part = [first, *itertools.islice(rest, count - 1)]
+        probabilities = net(scale(torch.stack([image for _, image in part]).to(device))).float().softmax(1)
+        best = probabilities.topk(min(2, len(classes)), dim=1)
+        every = probabilities.tolist() if whole else [()] * len(part)
+        for (photo, _), values, labels, all_ in zip(
+            part, best.values.tolist(), best.indices.tolist(), every, strict=True
+        ):
             margin = values[0] - values[1] if len(values) > 1 else values[0]
-            yield Prediction(str(path), classes[labels[0]], values[0], margin)
+            yield Prediction(str(photo.path), classes[labels[0]], values[0], margin, photo.id, tuple(all_))
 
 
 def write_csv(
@@ -83,6 +167,9 @@ def write_csv(
     Another file than an earlier CSV is refused unless ``force``, before the first prediction is made.
     """
     outputs.require_file(path, KIND, inputs=inputs, force=force)
-    rows = [(each.file, each.label, f"{each.probability:.6f}", f"{each.margin:.6f}") for each in predictions]
-    files.write(path, csv_tables.table(COLUMNS, rows))
-    return len(rows)
+    count = -1
+    rows = ((each.file, each.label, f"{each.probability:.6f}", f"{each.margin:.6f}") for each in predictions)
+    with files.writing(path) as file:
+        for count, line in enumerate(csv_tables.lines(COLUMNS, rows)):  # noqa: B007
+            file.write(line)
+    return count

@@ -1,6 +1,6 @@
 """A run at work on new images, pixel by pixel: files in, masks and overlays out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +10,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dmt import csv_tables, files, outputs, pictures
-from dmt.data.folders import photo_files, photo_sets
+from dmt.data.folders import photo_sets
+from dmt.data.folders.contents import Photo
 from dmt.data.images.batches import scale
 from dmt.data.pixels import palettes
 from dmt.errors import DataError
 from dmt.outputs import Kind
-from dmt.types import PADDING, ProgressCallback
+from dmt.types import PADDING
+from dmt.use import predict_shards
+from dmt.use.predict_shards import Sample
 from dmt.use.scoring import Shipped
 
 COLUMNS = ("value", "class", "red", "green", "blue")
@@ -23,7 +26,12 @@ LEGEND = Kind("a legend of dmt predict", ",".join(COLUMNS).encode())
 
 
 def write(
-    shipped: Shipped, paths: Sequence[Path], out: Path, on_progress: ProgressCallback, *, force: bool = False
+    shipped: Shipped,
+    images: Iterable[tuple[Photo, np.ndarray]],
+    out: Path,
+    on_progress: Callable[[int], None],
+    *,
+    force: bool = False,
 ) -> int:
     """Masks, overlays and a legend below ``out``. Returns the number of images.
 
@@ -31,21 +39,32 @@ def write(
     """
     if out.is_file():
         raise DataError(f"{out} is a file; give a folder for masks and overlays")
-    outputs.require_file(out / "classes.csv", LEGEND, force=force)
     for name in ("masks", "overlays"):
         if not force and (out / name).is_dir() and any((out / name).iterdir()):
             raise DataError(f"{out / name} is not empty; give another --out, or --force to overwrite it")
-    files.write(out / "classes.csv", _legend(shipped))
+    write_legend(shipped, out, force=force)
     taken: set[str] = set()
-    for done, path in enumerate(paths, start=1):
-        image = photo_files.read_photo(path)
-        labels = label(shipped, image)
-        name = _name(path, taken)
-        mask = palettes.indexed(labels, shipped.palette)
+    done = 0
+    for done, (photo, image) in enumerate(images, start=1):
+        mask = palettes.indexed(label(shipped, image), shipped.palette)
+        name = _name(photo, taken)
         files.write(out / "masks" / f"{name}.png", pictures.encode(mask))
         files.write(out / "overlays" / f"{name}.png", pictures.encode(overlay(image, mask)))
-        on_progress(done, len(paths))
-    return len(paths)
+        on_progress(done)
+    return done
+
+
+def samples(shipped: Shipped, images: Iterable[tuple[Photo, np.ndarray]]) -> Iterator[Sample]:
+    """The mask of each image, for a shard."""
+    for photo, image in images:
+        mask = palettes.indexed(label(shipped, image), shipped.palette)
+        yield predict_shards.key(photo.id), {"mask.png": pictures.encode(mask)}
+
+
+def write_legend(shipped: Shipped, out: Path, *, force: bool = False) -> None:
+    """Names and colors of the classes, into a folder."""
+    outputs.require_file(out / "classes.csv", LEGEND, force=force)
+    files.write(out / "classes.csv", _legend(shipped))
 
 
 @torch.no_grad()
@@ -72,12 +91,13 @@ def overlay(image: np.ndarray, mask: Image.Image) -> Image.Image:
     return Image.fromarray(np.where(labels[..., None] == 0, image, mixed.astype(np.uint8)))
 
 
-def _name(path: Path, taken: set[str]) -> str:
+def _name(photo: Photo, taken: set[str]) -> str:
     """The file's own stem; a second one of that name gets a number."""
-    name, number = path.stem, 1
+    stem = Path(photo.id).stem
+    name, number = stem, 1
     while name in taken:
         number += 1
-        name = f"{path.stem}-{number}"
+        name = f"{stem}-{number}"
     taken.add(name)
     return name
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageOps
-from torch import Tensor
 
 from dmt.data import buffers
-from dmt.data.folders import photo_files, photo_sets, photos
+from dmt.data.folders import photo_files, photo_pools, photo_sets, photos
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_sets import FolderSets
 from dmt.data.ragged import Ragged
@@ -42,11 +41,11 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "MEMORY", 0)
 
 
-def squares(root: Path, cache: Path | None = None, size: int = 24) -> FolderSets[Tensor]:
+def squares(root: Path, cache: Path | None = None, size: int = 24) -> photo_sets.SquareSets:
     return photo_sets.read_squares(photos.open_folder(root), size, cache, quiet)
 
 
-def same(one: FolderSets[Tensor], other: FolderSets[Tensor]) -> bool:
+def same(one: photo_sets.SquareSets, other: photo_sets.SquareSets) -> bool:
     sets = ("labeled", "unlabeled", "validation", "test")
     alike = all(getattr(one, name).fingerprint == getattr(other, name).fingerprint for name in sets)
     pixels = all(torch.equal(getattr(one, name).images, getattr(other, name).images) for name in sets)
@@ -65,7 +64,7 @@ def test_squares_are_the_middle_of_the_photos(classes: Path, size: int) -> None:
         assert held.ids == tuple(photo.id for photo in part)
         assert held.images.shape == (len(part), 3, size, size)
         for photo, image in zip(part, held.images, strict=True):
-            with Image.open(photo.path) as picture:
+            with photo_files.opened(photo.path) as picture:
                 expected = ImageOps.fit(picture, (size, size), Image.Resampling.BILINEAR)
             assert np.array_equal(image.permute(1, 2, 0).numpy(), np.asarray(expected))
     assert parts.labeled.labels.tolist() == [0, 0, 1, 1, 2, 2]
@@ -80,7 +79,7 @@ def test_what_cannot_be_read_is_skipped_or_refused(classes: Path) -> None:
     parts = squares(classes)
     assert parts.unlabeled.ids == ("unlabeled/9001.jpg", "unlabeled/9003.jpg")
     with Image.open(classes / "unlabeled/9003.jpg") as last:
-        expected = np.asarray(photo_sets.square(last, 24))
+        expected = np.asarray(photo_pools.square(last, 24))
     assert np.array_equal(parts.unlabeled.images[1].permute(1, 2, 0).numpy(), expected)
     assert len(parts.skipped) == 2
     assert "9000.jpg is empty" in parts.skipped[0]
@@ -167,7 +166,7 @@ def test_a_broken_photo_that_gets_a_label_is_refused(tmp_path: Path) -> None:
 # --- planes ---
 
 
-def planes(root: Path, most: int = 512, cache: Path | None = None) -> tuple[FolderContents, FolderSets[Ragged]]:
+def planes(root: Path, most: int = 512, cache: Path | None = None) -> tuple[FolderContents, FolderSets[Ragged, Ragged]]:
     contents = photos.open_folder(root)
     return contents, photo_sets.read_planes(contents, most, cache, quiet)
 

@@ -1,5 +1,6 @@
 """Layouts of folders: recognized, or refused in one line."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ def failure(folder: Path) -> str:
     return str(caught.value)
 
 
-def ids(part: tuple[Photo, ...]) -> list[str]:
+def ids(part: Sequence[Photo]) -> list[str]:
     return [photo.id for photo in part]
 
 
@@ -455,9 +456,9 @@ def test_voc(tmp_path: Path, inner: str) -> None:
     contents = photos.open_folder(tmp_path / inner)
     assert "PASCAL VOC" in contents.layout
     assert len(contents.classes) == 21
-    assert [photo.path.stem for photo in contents.labeled] == list(segment_layout.VOC_TRAIN)
-    assert [photo.path.stem for photo in contents.unlabeled] == list(segment_layout.VOC_EXTRA)
-    assert [photo.path.stem for photo in contents.test] == list(segment_layout.VOC_VAL)
+    assert [Path(photo.id).stem for photo in contents.labeled] == list(segment_layout.VOC_TRAIN)
+    assert [Path(photo.id).stem for photo in contents.unlabeled] == list(segment_layout.VOC_EXTRA)
+    assert [Path(photo.id).stem for photo in contents.test] == list(segment_layout.VOC_VAL)
     assert noted(contents, "voc-1of20")
     assert len(read_all(contents)) == 2
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_files import shown
-from dmt.data.folders.photo_layouts import NOTHING_UNLABELED
+from dmt.data.folders.photo_pools import NOTHING_UNLABELED
 from dmt.data.folders.survey import Look, Spread, Survey
 
 SEVERITIES = ("error", "warning", "note")

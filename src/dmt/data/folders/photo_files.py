@@ -1,6 +1,7 @@
 """Image files of any kind, as people have them: found below a folder, and read upright as RGB or as a mask."""
 
 import errno
+import io
 import os
 import stat
 from collections import Counter
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from dmt import run_files
-from dmt.data.folders.contents import Color
+from dmt.data.folders.contents import Color, Source
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
 
@@ -35,7 +36,7 @@ _UPRIGHT = {
 }
 
 
-def shown(name: str | Path) -> str:
+def shown(name: str | Source) -> str:
     """A name for a line of text: a newline in it, or what is no character, is written as an escape."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(name))
 
@@ -104,7 +105,7 @@ def require_utf8(path: Path) -> None:
         raise DataError(f"the name of {shown(path)} is not UTF-8 text; rename the file") from error
 
 
-def read_photo(path: Path) -> Plane:
+def read_photo(path: Source) -> Plane:
     """(H, W, 3) RGB, upright as its EXIF data says; of an animation the first frame.
 
     What shines through is white: images with transparent parts are drawn for white pages, and the colors stored
@@ -115,13 +116,13 @@ def read_photo(path: Path) -> Plane:
         return np.array(_upright(_rgb(image), _orientation(image)))
 
 
-def is_finite(path: Path) -> bool:
+def is_finite(path: Source) -> bool:
     """Whether every value is a finite number: ``read_photo`` takes NaN for 0 and, beside infinity, all others too."""
     with opened(path) as image:
         return image.mode != "F" or bool(np.isfinite(np.asarray(image)).all())
 
 
-def photo_size(path: Path) -> tuple[int, int]:
+def photo_size(path: Source) -> tuple[int, int]:
     """(H, W) as ``read_photo`` would return it, from the header of the file alone."""
     with opened(path) as image:
         turned = _orientation(image) >= 5
@@ -266,16 +267,10 @@ def opened_mask(path: Path) -> Iterator[Image.Image]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
+def opened(path: Source) -> Iterator[Image.Image]:
     """An image, not decoded yet; whatever is wrong with its file, then or when it is decoded, is a DataError."""
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait forever
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
-            raise DataError(f"{shown(path)} is {kind}, not an image; rename it or leave it out")
-        if status.st_size == 0:
-            raise DataError(f"{shown(path)} is empty (0 bytes); put the original file there or leave it out")
-        with Image.open(path) as image:
+        with Image.open(_file(path) if isinstance(path, Path) else io.BytesIO(path.read())) as image:
             yield image
     except DataError:
         raise
@@ -283,10 +278,22 @@ def opened(path: Path) -> Iterator[Image.Image]:
         raise DataError(f"{shown(path)} {_reason(path, error)}") from error
 
 
-def _reason(path: Path, error: Exception) -> str:
+def _file(path: Path) -> Path:
+    """A file that can be opened and holds something."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait forever
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
+        raise DataError(f"{shown(path)} is {kind}, not an image; rename it or leave it out")
+    if status.st_size == 0:
+        raise DataError(f"{shown(path)} is empty (0 bytes); put the original file there or leave it out")
+    return path
+
+
+def _reason(path: Source, error: Exception) -> str:
     """What is wrong in plain words, and what to do."""
     if isinstance(error, FileNotFoundError):
-        return "is a broken link; fix or remove it" if path.is_symlink() else "is missing; put it there"
+        linked = isinstance(path, Path) and path.is_symlink()
+        return "is a broken link; fix or remove it" if linked else "is missing; put it there"
     if isinstance(error, PermissionError):
         return "may not be read (permission denied); allow it or leave it out"
     if isinstance(error, OSError) and error.errno == errno.ELOOP:

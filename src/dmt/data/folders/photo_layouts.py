@@ -3,13 +3,15 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from dmt.data.folders import photo_colors, photo_files
+from dmt.data.folders import photo_colors, photo_files, shards
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.folders.photo_pools import NOTHING_UNLABELED, Pool
 from dmt.data.pixels import voc
 from dmt.errors import DataError
 
@@ -17,7 +19,6 @@ LABELED = ("labeled", "labelled", "train")
 UNLABELED = ("unlabeled", "unlabelled")
 VALIDATION = ("val", "valid", "validation")
 TEST = ("test",)
-NOTHING_UNLABELED = "there are no unlabeled images: nothing to learn from besides the labels"
 
 _VOC_ID = re.compile(r"20\d\d_\d{6}")
 
@@ -58,15 +59,17 @@ def counted(classes: tuple[str, ...]) -> str:
     return f"{len(classes)} class{'es' * (len(classes) != 1)}"
 
 
-def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str]) -> tuple[Photo, ...]:
-    """All images below the folder for those without labels."""
+def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str]) -> Sequence[Photo]:
+    """All images below the folder for those without labels, and shards of them, which are not opened yet."""
     if folder is not None and child(folder, "images") and child(folder, "masks"):
         notes.append(f"{shown(folder.name)}/masks was not read: its images count as unlabeled")
         folder = child(folder, "images")
     found = photo_files.find(folder, root, leftovers) if folder is not None else {}
-    if not found:
+    tars = shards.below(folder, leftovers) if folder is not None else []
+    if not found and not tars:
         notes.append(NOTHING_UNLABELED)
-    return tuple(Photo(id, path) for id, path in found.items())
+    photos = tuple(Photo(id, path) for id, path in found.items())
+    return Pool(photos, tuple(tars)) if tars else photos
 
 
 def class_folders(root: Path) -> FolderContents | None:
@@ -176,7 +179,7 @@ class MaskPhotos:
     """The four parts of a folder whose pixels get labels."""
 
     labeled: tuple[Photo, ...]
-    unlabeled: tuple[Photo, ...]
+    unlabeled: Sequence[Photo]
     validation: tuple[Photo, ...]
     test: tuple[Photo, ...]
 
@@ -205,9 +208,16 @@ def _listing(*places: Path) -> Path | None:
     return next((each / "classes.txt" for each in places if (each / "classes.txt").is_file()), None)
 
 
-def _stems(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Photo]:
+class ImageFile(NamedTuple):
+    """An image or a mask."""
+
+    id: str  # its path below the folder's root
+    path: Path
+
+
+def _stems(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, ImageFile]:
     """Path below the folder without ending -> file; an image and its mask have that in common."""
-    found: dict[str, Photo] = {}
+    found: dict[str, ImageFile] = {}
     for id, path in photo_files.find(folder, root, leftovers).items():
         stem = path.relative_to(folder).with_suffix("").as_posix()
         if stem in found:
@@ -215,7 +225,7 @@ def _stems(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Photo]:
                 f"{shown(found[stem].path)} and {shown(path.name)} differ only in their ending: "
                 "which belongs to which mask or image? keep one"
             )
-        found[stem] = Photo(id, path)
+        found[stem] = ImageFile(id, path)
     return found
 
 
@@ -230,7 +240,7 @@ def _pairs(folder: Path, root: Path, leftovers: Leftovers) -> tuple[Photo, ...] 
     return tuple(Photo(photo.id, photo.path, mask=masks[stem].path) for stem, photo in images.items())
 
 
-def _complete(files: Mapping[str, Photo], partners: Mapping[str, Photo], kind: str) -> None:
+def _complete(files: Mapping[str, ImageFile], partners: Mapping[str, ImageFile], kind: str) -> None:
     alone = [photo.path for stem, photo in files.items() if stem not in partners]
     if alone:
         raise DataError(
@@ -260,7 +270,7 @@ def voc_folders(root: Path) -> FolderContents | None:
         return None
     lists = base / "ImageSets" / "Segmentation"
     parts, notes = _listed(root, base / "JPEGImages", masks, {"train": lists / "train.txt", "test": lists / "val.txt"})
-    own = not all(_VOC_ID.fullmatch(photo.path.stem) for photo in parts.labeled)
+    own = not all(_VOC_ID.fullmatch(Path(photo.id).stem) for photo in parts.labeled)
     if not own:
         notes.append("these are images of PASCAL VOC; `dmt fit voc-1of20 --data DIR` trains as its papers do")
     paths = [photo.mask for photo in parts.labeled if photo.mask]
@@ -296,7 +306,7 @@ def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Pat
     return MaskPhotos(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts), [*notes, *leftovers.notes()]
 
 
-def _ids(path: Path, images: Mapping[str, Photo], whole: Mapping[str, Photo]) -> list[str]:
+def _ids(path: Path, images: Mapping[str, ImageFile], whole: Mapping[str, Photo]) -> list[str]:
     """The images of a list; a line is an id, a file's name, or begins with the path of an image."""
     found, lost = list[str](), list[str]()
     for line in photo_colors.lines(path):

@@ -10,6 +10,8 @@ from dmt.errors import ConfigError, unknown
 from dmt.options import option, require
 from dmt.types import Sizes
 
+SHARDS = "more unlabeled images: tar files or URLs of such, {000..999} for many"
+
 
 @dataclass(frozen=True)
 class PhotoOptions:
@@ -32,6 +34,8 @@ class PhotoOptions:
     stored_views: int = option(
         0, "frozen nets: views of each photo, looked at once, in place of augment; 0: anew in every step", neutral=True
     )
+
+    shards: tuple[str, ...] = option((), SHARDS, neutral=True)
 
     def __post_init__(self) -> None:
         require("stored_views", self.stored_views, 0 <= self.stored_views <= 64, "between 0 and 64")
@@ -68,6 +72,7 @@ class PhotoMaskOptions(WindowOptions):
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images held out for validation, if the folder has no val/")
     size: int = option(512, "photos whose longer side exceeds this are shrunk to it")
+    shards: tuple[str, ...] = option((), SHARDS, neutral=True)
 
     def __post_init__(self) -> None:
         require("size", self.size, 16 <= self.size <= 4096, "between 16 and 4096")

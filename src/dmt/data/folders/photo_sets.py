@@ -1,35 +1,30 @@
 """A user's images, read once: squares of one size where images get labels, and planes of many sizes where pixels do."""
 
-import hashlib
 import math
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
 from dmt import files, schemas
-from dmt.data import buffers, ragged
-from dmt.data.folders import photo_files
-from dmt.data.folders.contents import FolderContents, Photo
+from dmt.data import ahead, buffers, ragged
+from dmt.data.folders import photo_files, photo_pools
+from dmt.data.folders.contents import FolderContents, Photo, Source
+from dmt.data.folders.photo_pools import Pool
 from dmt.data.ragged import Ragged
-from dmt.data.sets import LabeledSet, Planes, UnlabeledSet
+from dmt.data.sets import Images, LabeledSet, Planes, UnlabeledSet
+from dmt.data.squares import Squares
 from dmt.errors import DataError, RunError
 from dmt.types import ProgressCallback
 
-AHEAD = 64
-"""Images that are decoded before they are asked for."""
-
 
 @dataclass(frozen=True)
-class FolderSets(Generic[Planes]):
+class FolderSets(Generic[Planes, Images]):
     """A folder in memory, or in a file that looks like memory.
 
     Attributes:
@@ -37,15 +32,13 @@ class FolderSets(Generic[Planes]):
     """
 
     labeled: LabeledSet[Planes]
-    unlabeled: UnlabeledSet[Planes]
+    unlabeled: UnlabeledSet[Images]
     validation: LabeledSet[Planes]
     test: LabeledSet[Planes]
     skipped: tuple[str, ...]
 
 
-def square(image: Image.Image, size: int) -> Image.Image:
-    """The middle of an image as a square of this size, antialiased."""
-    return ImageOps.fit(image, (size, size), Image.Resampling.BILINEAR)
+SquareSets = FolderSets[Tensor, Tensor] | FolderSets[Tensor, Squares]
 
 
 def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
@@ -56,18 +49,29 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
     return max(1, round(size[0] * most / longer)), max(1, round(size[1] * most / longer))
 
 
-def read_squares(
-    contents: FolderContents, size: int, cache: Path | None, on_progress: ProgressCallback
-) -> FolderSets[Tensor]:
-    """All photos as (N, 3, size, size) uint8.
+def read_squares(contents: FolderContents, size: int, cache: Path | None, on_progress: ProgressCallback) -> SquareSets:
+    """All photos as (N, 3, size, size) uint8. Of shards that are too large for memory, they are read when asked for.
 
     Args:
         cache: folder for a file of decoded images, used if they are many; what lies there from before is used again.
     """
+    pool = contents.unlabeled
+    if not isinstance(pool, Pool) or len(pool) * 3 * size**2 <= buffers.MEMORY:
+        return _read_all(contents, size, cache, on_progress)
+    rest = _read_all(replace(contents, unlabeled=()), size, cache, on_progress)
+    unlabeled, skipped = photo_pools.squares(pool, size, cache, on_progress)
+    return FolderSets(rest.labeled, unlabeled, rest.validation, rest.test, skipped)
+
+
+def _read_all(
+    contents: FolderContents, size: int, cache: Path | None, on_progress: ProgressCallback
+) -> FolderSets[Tensor, Tensor]:
     known = [photo for _, part in contents.parts() for photo in part if part is not contents.unlabeled]
     photos = [*known, *contents.unlabeled]
     shape = (len(photos), 3, size, size)
-    file = None if cache is None else cache / f"squares-{_key(photos, f'{size} {len(known)}')[:16]}.bin"
+    file = (
+        None if cache is None else cache / f"squares-{photo_pools.unchanged(photos, f'{size} {len(known)}')[:16]}.bin"
+    )
     index = None if file is None else file.with_suffix(".json")
     kept = None if file is None or index is None else _kept(file, index, shape)
     if file is not None and kept is not None:
@@ -81,12 +85,11 @@ def read_squares(
 
     def read(photo: Photo) -> np.ndarray | DataError:
         try:
-            whole = Image.fromarray(photo_files.read_photo(photo.path))
+            return photo_pools.read_square(photo, size)
         except DataError as error:
             return error
-        return np.asarray(square(whole, size)).transpose(2, 0, 1)
 
-    for done, found in enumerate(_ahead(read, photos), start=1):
+    for done, found in enumerate(ahead.results(read, photos), start=1):
         if isinstance(found, DataError):
             if done <= len(known):
                 raise found
@@ -94,7 +97,7 @@ def read_squares(
             skipped.append(str(found))
             continue
         digests.append(_digest(found))
-        images[place] = torch.from_numpy(np.ascontiguousarray(found))
+        images[place] = torch.from_numpy(found)
         place += 1
         on_progress(done, len(photos))
     if file is not None and index is not None and file.exists():
@@ -121,12 +124,12 @@ def _vouched(images: Tensor, digests: Sequence[str | None]) -> bool:
 
 
 def _digest(image: np.ndarray) -> str:
-    return hashlib.sha256(image.tobytes()).hexdigest()[:32]
+    return photo_pools.digest(image).hex()
 
 
 def _squares(
     contents: FolderContents, images: Tensor, digests: Sequence[str | None], skipped: Sequence[str]
-) -> FolderSets[Tensor]:
+) -> FolderSets[Tensor, Tensor]:
     start, sets = 0, {}
     for name, photos in contents.parts():
         if name == "unlabeled":
@@ -144,7 +147,7 @@ def _squares(
 
 def read_planes(
     contents: FolderContents, most: int, cache: Path | None, on_progress: ProgressCallback
-) -> FolderSets[Ragged]:
+) -> FolderSets[Ragged, Ragged]:
     """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
     skipped: list[str] = []
     classes = len(contents.classes)
@@ -197,7 +200,7 @@ def read_planes(
     )
 
 
-def _photo(path: Path, size: tuple[int, int]) -> np.ndarray:
+def _photo(path: Source, size: tuple[int, int]) -> np.ndarray:
     return _resized(photo_files.read_photo(path), size, Image.Resampling.BILINEAR)
 
 
@@ -209,29 +212,3 @@ def _resized(plane: np.ndarray, size: tuple[int, int], by: Image.Resampling) -> 
 
 def _file(cache: Path | None, name: str) -> Path | None:
     return None if cache is None else cache / f"planes-{name}.bin"
-
-
-def _key(photos: Iterable[Photo], how: str) -> str:
-    """Of files that were not touched: names, bytes and times; and of how they were read."""
-    digest = hashlib.sha256(how.encode())
-    for photo in photos:
-        try:
-            about = photo.path.stat()
-        except OSError:
-            continue  # reported when it is read
-        digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
-
-
-def _ahead(
-    read: Callable[[Photo], np.ndarray | DataError], photos: Sequence[Photo]
-) -> Iterator[np.ndarray | DataError]:
-    """Results in order, computed a little before they are asked for: memory does not grow with the number of photos."""
-    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
-        waiting: deque[Future[np.ndarray | DataError]] = deque()
-        for photo in photos:
-            waiting.append(pool.submit(read, photo))
-            if len(waiting) > AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()

@@ -6,12 +6,12 @@ import io
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dmt import csv_tables, files
-from dmt.data.folders import photo_cityscapes, photo_colors, photo_files, photo_layouts
+from dmt.data.folders import photo_cityscapes, photo_colors, photo_files, photo_layouts, photo_pools
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.errors import DataError
@@ -29,8 +29,17 @@ _SPLITS = {
 }  # fmt: skip
 
 
-def open_folder(folder: Path) -> FolderContents:
-    """Understand a folder. Reads names, tables and labeled masks, never writes."""
+def open_folder(folder: Path, urls: Sequence[str] = (), cache: Path | None = None) -> FolderContents:
+    """Understand a folder. Reads names, tables, labeled masks and the headers of shards.
+
+    Args:
+        urls: shards of unlabeled images that are elsewhere.
+        cache: folder in which it is kept where in its shards images are; without it nothing is written.
+    """
+    return photo_pools.opened(_understood(folder), urls, cache)
+
+
+def _understood(folder: Path) -> FolderContents:
     if not folder.exists():
         raise DataError(f"there is no folder {shown(folder)}; give the folder that holds the images")
     if not folder.is_dir():
@@ -120,7 +129,7 @@ def _table_contents(root: Path, table: Path, found: dict[str, Path], leftovers: 
     skipped = labeled.keys() | set(blind)
     unlabeled = tuple(Photo(id, path) for id, path in sorted(found.items()) if id not in skipped)
     if not unlabeled:
-        notes.append(photo_layouts.NOTHING_UNLABELED)
+        notes.append(photo_pools.NOTHING_UNLABELED)
     leftovers.endings[".csv"] -= 1  # the table itself
     return FolderContents(
         root=root,

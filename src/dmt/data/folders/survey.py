@@ -1,11 +1,9 @@
 """A look at every file of a folder: decoded once, checked, and kept as a few numbers."""
 
 import hashlib
-import os
 import statistics
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,17 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from dmt.data import ahead
 from dmt.data.folders import likeness, photo_files
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
 from dmt.types import ProgressCallback
 
-AHEAD = 64
-"""Files that are looked at before their turn: so few that memory does not grow with the folder."""
-
 Group = tuple["Look", ...]
-Task = tuple[Photo, str]  # with the name of its part
 Spread = tuple[float, float, float]  # least, median, greatest
 
 
@@ -162,7 +157,7 @@ def survey(contents: FolderContents, on_progress: ProgressCallback | None = None
     count = sum(len(photos) for _, photos in contents.parts())
     tasks = ((photo, part) for part, photos in contents.parts() for photo in photos)
     looks = []
-    for seen in _ahead(lambda task: look(task[0], contents, task[1]), tasks):
+    for seen in ahead.results(lambda task: look(task[0], contents, task[1]), tasks):
         looks.append(seen)
         if on_progress is not None:
             on_progress(len(looks), count)
@@ -206,15 +201,3 @@ def _digest(plane: npt.NDArray[np.uint8]) -> str:
 def _spread(values: Iterable[float]) -> Spread:
     values = list(values)
     return min(values), statistics.median(values), max(values)
-
-
-def _ahead(work: Callable[[Task], Look], tasks: Iterable[Task]) -> Iterator[Look]:
-    """Results in order; never more than a few tasks are under way."""
-    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders let go of the interpreter
-        waiting: deque[Future[Look]] = deque()
-        for task in tasks:
-            waiting.append(pool.submit(work, task))
-            if len(waiting) > AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()

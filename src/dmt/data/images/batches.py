@@ -1,7 +1,8 @@
 """Steps of equal shape from data held on the device. Any step can be asked for, in any order."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from dmt.core import streams, trees
 from dmt.core.execution import Execution
 from dmt.data.images.augment import Augment
 from dmt.data.sets import LabeledSet
+from dmt.data.squares import ReadAhead, Squares
 from dmt.types import TRAIN, Batch, BatchPlan, BatchShape, Target
 
 
@@ -49,12 +51,13 @@ class Drawn(NamedTuple):
     labeled: Tensor  # (L,) positions
     unlabeled: Tensor | None  # (U,) positions among those that teach
     augment: tuple[Any, ...]  # draws of each kind of view, in the order of `ImageBatches.kinds`
+    others: Tensor | None = None  # (U, C, H, W) uint8, the unlabeled images, where they are not held
 
 
 class Unlabeled(NamedTuple):
     """Unlabeled images and, if the stage learns from a store, which of them teach what."""
 
-    images: Tensor  # (N, C, H, W) uint8
+    images: Tensor | Squares  # (N, C, H, W) uint8
     taught: tuple[Tensor, Target] | None = None  # positions of those that teach, and their target
 
 
@@ -80,11 +83,12 @@ class ImageBatches:
         unlabeled: Unlabeled | None = None,
     ) -> None:
         device = execution.device
-        self._plan, self._device = plan, device
+        self._plan, self._device, self._processes = plan, device, execution.processes
         self._images, self._truth = labeled.images.to(device), labeled.labels.to(device)
         self._order = Order(len(labeled), plan.labeled, plan.seed, "labeled order")
-        self._unlabeled: Tensor | None = None
+        self._unlabeled: Tensor | Squares | None = None
         self._taught: tuple[Tensor, Target] | None = None
+        self._read: ReadAhead | None = None
         # gathering stays outside: its shapes depend on the number of images, the rest only on the size of a step
         self._changed = execution.compiled(_changed)
         if plan.views:
@@ -96,6 +100,10 @@ class ImageBatches:
                 self._taught = positions.to(device), moved
             count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
             self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
+            if isinstance(unlabeled.images, Squares):
+                order = Order(count, plan.unlabeled, plan.seed, "pseudo order")  # for another thread
+                rows = slice(None) if self._processes is None else self._processes.rows(plan.unlabeled)
+                self._read = ReadAhead(partial(_read, unlabeled.images, unlabeled.taught, order, rows))
         height, width = self._images.shape[-2:]
         self.shape = BatchShape(plan.labeled, plan.unlabeled if plan.views else 0, height, width)
         self.kinds = tuple(dict.fromkeys([*map(kind_of, plan.views), plan.labeled_view]))
@@ -107,7 +115,13 @@ class ImageBatches:
             labeled=trees.send(self._order(step), self._device),
             unlabeled=None if self._unlabeled is None else trees.send(self._unlabeled_order(step), self._device),
             augment=tuple(self._draw(kind, step) for kind in self.kinds),
+            others=None if self._read is None else self._others(self._read(step)),
         )
+
+    def _others(self, mine: Tensor) -> Tensor:
+        """The unlabeled images of a step, of which several processes have read their own part each."""
+        sent = trees.send(mine.numpy(), self._device)
+        return sent if self._processes is None else self._processes.all_rows(sent, self.shape.unlabeled)
 
     def _draw(self, kind: str, step: int) -> Any:
         role = "augment" if kind == TRAIN else f"augment {kind}"
@@ -130,7 +144,8 @@ class ImageBatches:
             positions = self._taught[0][drawn.unlabeled]
             stored = self._taught[1]
             target = Target(stored.labels[drawn.unlabeled], stored.confidence[drawn.unlabeled])
-        views, labeled = self._views(images, self._unlabeled[positions], drawn.augment)
+        others = self._unlabeled[positions] if drawn.others is None else drawn.others
+        views, labeled = self._views(images, others, drawn.augment)
         return Batch(labeled, truth, views, target, positions)
 
     def _views(self, images: Tensor, others: Tensor, draws: tuple[Any, ...]) -> tuple[dict[str, Tensor], Tensor]:
@@ -146,6 +161,17 @@ class ImageBatches:
             if mine:
                 labeled = changed[len(members) * len(others) :]
         return made, labeled
+
+
+def _read(images: Squares, taught: tuple[Tensor, Target] | None, order: Order, rows: slice, step: int) -> Tensor:
+    """Some of the unlabeled images of a step, on the host."""
+    positions = torch.from_numpy(order(step)[rows])
+    return images[positions if taught is None else taught[0][positions]]
+
+
+def starts(images: int, count: int, wanted: Callable[[int], bool]) -> list[int]:
+    """Where parts of so many images begin, of those parts that are wanted by their number."""
+    return [start for number, start in enumerate(range(0, images, count)) if wanted(number)]
 
 
 def kind_of(view: str) -> str:

@@ -42,6 +42,7 @@ class FeatureBatches:
         self._taught: tuple[Tensor, Target] | None = None
         if plan.views:
             assert unlabeled is not None, "a plan with views needs unlabeled images"
+            assert isinstance(unlabeled.images, Tensor), "features are held, or mapped into memory"
             self._unlabeled = unlabeled.images.to(self._device)
             if unlabeled.taught is not None:
                 positions, target = unlabeled.taught

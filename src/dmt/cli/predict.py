@@ -1,0 +1,111 @@
+"""The verb of the command that uses a run on new images."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dmt.cli.files import notify
+from dmt.cli.shared_options import DeviceOpt, LineOpt, OneMethodOpt, OneSeedOpt, RunArg
+
+if TYPE_CHECKING:
+    from dmt.runs.progress import Watcher
+    from dmt.use.predict import Inputs
+
+app = typer.Typer()
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command("predict")
+def predict_(
+    run_: RunArg,
+    images: Annotated[
+        list[str], typer.Argument(metavar="IMAGE…", help="Image files, folders of images, shards (tar files, URLs).")
+    ],
+    out_: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="The CSV, the folder of masks, or shards: pred-%06d.tar.  [default: pred.csv, pred]",
+        ),
+    ] = None,
+    method: OneMethodOpt = None,
+    seed: OneSeedOpt = None,
+    line: LineOpt = None,
+    device: DeviceOpt = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    shards: Annotated[bool, typer.Option("--shards", help="Write shards into the folder --out.")] = False,
+) -> None:
+    """Classify or segment images with what a run ships: the net that does best on validation, both nets of a pair.
+
+    \b
+    dmt predict runs/a img1.png folder/ --out pred.csv
+    dmt predict runs/s photos/ --out pred/
+    dmt predict runs/s photos/ --line A --out pred/       one net of a pair: half the time
+    dmt predict runs/a shards/ --out pred-%06d.tar        shards in, shards out
+    dmt predict runs/a 'https://host/{000..099}.tar' --out pred.csv
+    Two nets answer by the mean of their probabilities, unless one alone does clearly better on validation.
+    The CSV has the columns file, class, probability, and margin: the lead over the second class.
+    The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
+    Shards hold NAME.cls (the number of the class) and NAME.json, or NAME.mask.png. Images of shards that cannot be
+    read are skipped and told.
+    An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.
+    """
+    from dmt.data.folders import photo_files
+    from dmt.runs import environment, progress
+    from dmt.use import predict, predict_masks, predict_shards, scoring
+
+    shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device), line)
+    if shipped.note is not None:
+        notify(f"note: {shipped.note}")
+    place = out_ or Path("pred" if shipped.spec.pixels or shards else "pred.csv")
+    pattern, skipped = predict_shards.pattern(place, shards), Skipped()
+    inputs = predict.inputs(images)
+    if shipped.spec.pixels:
+        planes = predict.decoded(inputs.photos(skipped), photo_files.read_photo, skipped)
+        if pattern is not None:
+            predict_masks.write_legend(shipped, pattern.parent, force=force)
+            count = predict_shards.write(predict_masks.samples(shipped, planes), pattern, force=force)
+        else:
+            with progress.default() as watcher:
+                tell = partial(_tell, watcher, inputs)
+                count = predict_masks.write(shipped, planes, place, tell, force=force)
+    else:
+        read = partial(predict.read, shape=shipped.spec.shape)
+        squares = predict.decoded(inputs.photos(skipped), read, skipped)
+        found = predict.predict(shipped.net, squares, shipped.classes, whole=pattern is not None)
+        if pattern is not None:
+            samples = (predict_shards.sample(each, shipped.classes) for each in found)
+            count = predict_shards.write(samples, pattern, force=force)
+        else:
+            place = place / "pred.csv" if place.is_dir() or not place.suffix else place
+            count = predict.write_csv(found, place, inputs=inputs.here, force=force)
+    skipped.tell()
+    done = "segmented" if shipped.spec.pixels else "classified"
+    where = "masks and overlays in" if shipped.spec.pixels and pattern is None else "written to"
+    out.print(f"{count} images {done} by {shipped.name}; {where} {pattern or place}", markup=False)
+
+
+def _tell(watcher: "Watcher", inputs: "Inputs", done: int) -> None:
+    """How far it is; how many images shards hold is not known before."""
+    watcher.busy("predicting", done, done if inputs.shards else len(inputs.files))
+
+
+class Skipped:
+    """Counts what could not be read, and names the first few."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, line: str) -> None:
+        self.count += 1
+        if self.count <= 5:
+            notify(f"skipped {line}")
+
+    def tell(self) -> None:
+        if self.count > 5:
+            notify(f"skipped {self.count - 5:,} more")

@@ -1,0 +1,222 @@
+"""Images in tar files, as WebDataset has them: each is found by its number and read by itself, nothing is unpacked."""
+
+import hashlib
+import tarfile
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dmt.data import kept_arrays
+from dmt.data.folders import photo_files, tar_places
+from dmt.data.folders.contents import Photo
+from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.kept_arrays import Arrays
+from dmt.data.texts import Texts
+from dmt.errors import DataError
+
+ENDING = ".tar"
+KEPT = "shards-{}.safetensors"
+COLUMNS = ("places", "offsets", "sizes", "copies")
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An image in a tar file: some of its bytes.
+
+    Attributes:
+        tar: the path or URL of the tar file.
+        name: of the image within it.
+        offset, size: where its bytes are.
+    """
+
+    tar: str
+    name: str
+    offset: int
+    size: int
+
+    def read(self) -> bytes:
+        found = tar_places.read(self.tar, self.offset, self.size)
+        if len(found) < self.size:
+            raise OSError("truncated")
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.tar}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Shards(Sequence[Photo]):
+    """All images of some tar files, in their order. What is held of each is a name and three numbers.
+
+    Attributes:
+        tars: paths or URLs.
+        prefixes: what the ids of the images of each begin with.
+        names: of the images, within their tar files.
+        places: (N,) which tar file an image is in.
+        offsets, sizes: (N,) where its bytes are.
+        copies: (N,) from 2 on for names that were there before in the same tar file.
+        seal: changes if a tar file does.
+        notes: a line for each thing that was noticed.
+    """
+
+    tars: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    names: Texts
+    places: Numbers
+    offsets: Numbers
+    sizes: Numbers
+    copies: npt.NDArray[np.int32]
+    seal: str
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> Photo: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Photo, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Photo | tuple[Photo, ...]:
+        if isinstance(place, slice):
+            return tuple(self[each] for each in range(*place.indices(len(self))))
+        name, tar, copy = self.names[place], int(self.places[place]), int(self.copies[place])
+        member = Member(self.tars[tar], name, int(self.offsets[place]), int(self.sizes[place]))
+        return Photo(f"{self.prefixes[tar]}/{name}" + (f"#{copy}" if copy > 1 else ""), member)
+
+    def every(self, step: int) -> "Shards":
+        """The first of every ``step`` images."""
+        names = self.names.take(np.arange(0, len(self), step))
+        columns: dict[str, Any] = {name: getattr(self, name)[::step] for name in COLUMNS}
+        return replace(self, names=names, **columns)
+
+
+def is_tar(path: Path) -> bool:
+    """Whether a file is a tar file by its name, perhaps a compressed one."""
+    return path.name.lower().endswith((ENDING, ".tar.gz", ".tgz")) and not path.is_dir()
+
+
+def below(folder: Path, leftovers: Leftovers | None = None) -> list[Path]:
+    """Tar files anywhere below a folder, sorted.
+
+    Args:
+        leftovers: what is known to lie there besides images; shards no longer belong to it.
+    """
+    if leftovers is not None and not leftovers.endings[ENDING]:
+        return []
+    found = sorted(each for each in folder.rglob(f"*{ENDING}") if each.is_file() and not photo_files.hidden(each.name))
+    if leftovers is not None:
+        leftovers.endings[ENDING] -= len(found)
+    return found
+
+
+def index(tars: Sequence[str], prefixes: Sequence[str], cache: Path | None = None) -> Shards:
+    """Find all images of tar files. Reads their headers, not the images.
+
+    Args:
+        tars: paths or URLs.
+        prefixes: what ids begin with, for each.
+        cache: folder in which the result is kept, and found if the tar files are as they were.
+    """
+    seal = hashlib.sha256("\n".join(map(tar_places.stamp, tars)).encode()).hexdigest()
+    file = None if cache is None else cache / KEPT.format(seal[:16])
+    found = None if file is None else _kept(file, tuple(tars), tuple(prefixes), seal)
+    if found is None:
+        found = _read(tuple(tars), tuple(prefixes), seal)
+        if file is not None:
+            _keep(file, found)
+    if not len(found):
+        raise DataError(f"there are no images in {shown(tars[0])}{' and the other shards' * (len(tars) > 1)}")
+    return found
+
+
+@lru_cache(maxsize=1)  # a run opens its folder a few times
+def _read(tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str) -> Shards:
+    names, ends, numbers, marks = bytearray(), array("q"), array("q"), bytearray()
+    notes: list[str] = []
+    for place, tar in enumerate(tars):
+        for name, offset, size in _members(tar, notes):
+            told = _utf8(name, tar)
+            names += told
+            ends.append(len(names))
+            numbers.extend((place, offset, size))
+            marks += hashlib.blake2b(told, digest_size=8, key=place.to_bytes(8, "little")).digest()
+    columns = np.array(numbers, np.int64).reshape(-1, 3)
+    return Shards(
+        tars,
+        prefixes,
+        Texts(np.frombuffer(bytes(names), np.uint8), np.array(ends, np.int64)),
+        places=np.ascontiguousarray(columns[:, 0]),
+        offsets=np.ascontiguousarray(columns[:, 1]),
+        sizes=np.ascontiguousarray(columns[:, 2]),
+        copies=_copies(np.frombuffer(bytes(marks), np.uint64)),
+        seal=seal,
+        notes=tuple(notes),
+    )
+
+
+def _members(tar: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:
+    """(name, offset, size) of each image in a tar file."""
+    with tar_places.opened(tar) as file:
+        try:
+            archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - there is nothing to close but the file
+        except tarfile.ReadError as error:
+            raise DataError(f"{shown(tar)} is not a tar file, or a compressed one; give plain tar files") from error
+        try:
+            for each in archive:
+                if each.isreg() and is_image(each.name):
+                    yield each.name, each.offset_data, each.size
+                archive.members = []  # type: ignore[attr-defined]  # it would keep all of them
+            file.seek(archive.offset)
+            whole = not any(file.read(tarfile.BLOCKSIZE))
+        except tarfile.ReadError:
+            whole = False
+        if not whole:
+            notes.append(f"{shown(tar)} is damaged or its end is missing: what follows is lost; put the original there")
+
+
+def _utf8(name: str, tar: str) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"the name of {shown(name)} in {shown(tar)} is not UTF-8 text; rename it") from error
+
+
+def _copies(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+    """(N,) how often a name was there up to here, of names that are equal where their marks are."""
+    order = np.argsort(marks, kind="stable")
+    fresh = np.r_[True, marks[order][1:] != marks[order][:-1]][: len(order)]
+    starts = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    copies = np.empty(len(order), np.int32)
+    copies[order] = np.arange(len(order)) - starts + 1
+    return copies
+
+
+def is_image(name: str) -> bool:
+    """Whether the member of a tar file is an image by its name."""
+    last = name.rpartition("/")[2]
+    return "." in last and f".{last.rpartition('.')[2].lower()}" in EXTENSIONS and not photo_files.hidden(last)
+
+
+def _kept(file: Path, tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str) -> Shards | None:
+    """What was found before; None if nothing was."""
+    known = kept_arrays.load(file, seal)
+    if known is None:
+        return None
+    held, notes = known
+    columns: dict[str, Any] = {name: held[name] for name in COLUMNS}
+    return Shards(tars, prefixes, Texts(held["names"], held["ends"]), **columns, seal=seal, notes=notes)
+
+
+def _keep(file: Path, found: Shards) -> None:
+    arrays: Arrays = {"names": found.names.buffer, "ends": found.names.ends}
+    kept_arrays.save(file, found.seal, arrays | {name: getattr(found, name) for name in COLUMNS}, found.notes)

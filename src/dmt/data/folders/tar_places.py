@@ -1,0 +1,113 @@
+"""Where tar files are: on this machine, or at a URL that fsspec or webdataset opens."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any, cast
+
+from dmt.data.folders.photo_files import shown
+from dmt.errors import ConfigError, DataError
+
+INSTALL = "pip install 'dmt-vision[shards]'"
+
+
+def is_url(place: str) -> bool:
+    """Whether a word names something elsewhere. A file of that name comes first."""
+    return ("://" in place or place.startswith("pipe:")) and not Path(place).exists()
+
+
+def expanded(places: Iterable[str]) -> list[str]:
+    """With ``{000..999}`` and ``{a,b}`` written out, as WebDataset does."""
+    found: list[str] = []
+    for place in places:
+        if "{" not in place or Path(place).exists():
+            found.append(place)
+            continue
+        try:
+            import braceexpand
+        except ImportError:
+            raise ConfigError(f"{shown(place)} needs webdataset, which is not installed here: {INSTALL}") from None
+        found += braceexpand.braceexpand(place)
+    return found
+
+
+def webdataset(what: str) -> Any:
+    """The library; a line says what needs it if it is not there."""
+    try:
+        import webdataset as library
+    except ImportError:
+        raise ConfigError(f"{what} needs webdataset, which is not installed here: {INSTALL}") from None
+    return library
+
+
+def stamp(place: str) -> str:
+    """What changes if a tar file does: of files name, size and time; of URLs name and size."""
+    if not is_url(place):
+        try:
+            about = Path(place).stat()
+        except OSError as error:
+            raise DataError(f"cannot read {shown(place)} ({error.strerror}); put it there or leave it out") from error
+        return f"{place}\0{about.st_size}\0{about.st_mtime_ns}"
+    system, path = _system(place)
+    try:
+        about = system.info(path)
+    except Exception as error:  # every file system has errors of its own
+        raise _unreached(place, error) from error
+    return f"{place}\0{about.get('size')}\0{about.get('ETag') or about.get('mtime') or ''}"
+
+
+def opened(place: str) -> IO[bytes]:
+    """A tar file in which any place can be read."""
+    try:
+        if not is_url(place):
+            return Path(place).open("rb")
+        system, path = _system(place)
+        return cast(IO[bytes], system.open(path, "rb"))
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise _unreached(place, error) from error
+
+
+def read(place: str, offset: int, size: int) -> bytes:
+    """Some bytes of a file."""
+    if not is_url(place):
+        with Path(place).open("rb", buffering=0) as file:
+            file.seek(offset)
+            return file.read(size) if size else b""
+    system, path = _system(place)
+    return cast(bytes, system.cat_file(path, start=offset, end=offset + size))
+
+
+def streamed(place: str) -> IO[bytes]:
+    """A tar file from its begin to its end, once."""
+    if not is_url(place):
+        return opened(place)
+    try:
+        return opened(place)
+    except ConfigError:  # nothing that fsspec reads here, but curl or a pipe may
+        library = webdataset(f"reading {shown(place)}")
+        if place.startswith(("http:", "https:")) and shutil.which("curl") is None:
+            raise
+        return cast(IO[bytes], library.gopen(place, "rb"))
+
+
+def _system(place: str) -> tuple[Any, str]:
+    """The file system of fsspec that reads parts of a URL."""
+    if "://" not in place or "::" in place:
+        raise ConfigError(f"parts of {shown(place)} cannot be read; give files, or URLs that fsspec opens")
+    try:
+        import fsspec
+
+        found: tuple[Any, str] = fsspec.core.url_to_fs(place)
+    except (ImportError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise ConfigError(
+            f"parts of {shown(place)} cannot be read here: {why}; install it, or copy the shards"
+        ) from error
+    return found
+
+
+def _unreached(place: str, error: Exception) -> DataError:
+    why = " ".join(str(error).split()) or type(error).__name__
+    return DataError(f"cannot read {shown(place)} ({why}); check the name and that it is allowed")

@@ -1,0 +1,189 @@
+"""Images in tar files: found by their headers, read by their places, and told apart whatever their names are."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dmt.data import buffers
+from dmt.data.folders import doctor, photo_files, photo_pools, photo_sets, photos, shards, survey, tar_places
+from dmt.data.folders.contents import Photo
+from dmt.data.sets import UnlabeledSet
+from dmt.data.squares import Squares
+from dmt.data.texts import Texts
+from dmt.errors import ConfigError, DataError
+from tests.data.folders import photo_layout, shard_layout
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[bytes]:
+    paths = photo_layout.write_images(tmp_path / "made", ("disk", "square", "triangle") * 2, ending="png")
+    return [path.read_bytes() for path in paths]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return photo_layout.write_classes(tmp_path / "photos", labeled=5, unlabeled=9)
+
+
+def ids(photos: object) -> list[str]:
+    assert isinstance(photos, photo_pools.Pool | shards.Shards)
+    return [photo.id for photo in photos]
+
+
+def test_texts() -> None:
+    said = ["a", "", "ünï\ncöde", "d" * 300]
+    held = Texts.of(said)
+    assert list(held) == said
+    assert held[-1] == said[-1]
+    assert held[1:3] == said[1:3]
+    assert list(held.take(np.array([3, 0]))) == [said[3], said[0]]
+    with pytest.raises(IndexError):
+        held[4]
+
+
+def test_members_are_found_whatever_their_names(tmp_path: Path, pictures: list[bytes]) -> None:
+    names = ["a.png", "deep/er/a.png", "b.v1.0.PNG", "same.png", "same.png", "ünï, cöde.png"]
+    others = [("a.cls", b"2"), ("readme", b""), (".hidden.png", b""), ("__MACOSX/._a.txt", b"")]
+    long = "x" * 300 + ".png"  # does not fit into a header
+    tar = shard_layout.write_tar(
+        tmp_path / "0.tar", [*others, *zip(names, pictures, strict=True), (long, pictures[0]), *others]
+    )
+    second = shard_layout.write_tar(tmp_path / "1.tar", [("same.png", pictures[1])])
+    found = shards.index([str(tar), str(second)], ["0.tar", "1.tar"])
+    expected = ["a.png", "deep/er/a.png", "b.v1.0.PNG", "same.png", "same.png#2", "ünï, cöde.png", long]
+    assert ids(found) == [*(f"0.tar/{name}" for name in expected), "1.tar/same.png"]
+    for photo, content in zip(found, [*pictures, pictures[0], pictures[1]], strict=True):
+        assert not isinstance(photo.path, Path)
+        assert photo.path.read() == content
+    assert [each.id for each in found.every(3)] == [f"0.tar/{expected[at]}" for at in (0, 3, 6)]
+    assert not found.notes
+
+
+def test_an_index_is_kept_until_a_shard_changes(
+    tmp_path: Path, pictures: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tar = shard_layout.write_tar(tmp_path / "0.tar", [("a.png", pictures[0]), ("a.png", pictures[1])])
+    look = functools.partial(shards.index, [str(tar)], ["0.tar"], tmp_path / "cache")
+    found = look()
+    shards._read.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "_members", functools.partial(pytest.fail, "it was read again"))
+        again = look()
+    assert ids(again) == ids(found) == ["0.tar/a.png", "0.tar/a.png#2"]
+    assert [each.path for each in again] == [each.path for each in found]
+    file = next((tmp_path / "cache").glob("*.safetensors"))
+    file.write_bytes(file.read_bytes()[:-1] + b"x")  # damaged
+    assert ids(look()) == ids(found)
+    shard_layout.write_tar(tar, [("b.png", pictures[0])])
+    assert ids(look()) == ["0.tar/b.png"]
+
+
+def test_what_is_no_shard_is_refused_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "text.tar").write_text("no tar file" * 100)
+    with pytest.raises(DataError, match=r"text\.tar is not a tar file, or a compressed one"):
+        shards.index([str(tmp_path / "text.tar")], ["x"])
+    with pytest.raises(DataError, match=r"cannot read .*none\.tar"):
+        shards.index([str(tmp_path / "none.tar")], ["x"])
+    empty = shard_layout.write_tar(tmp_path / "empty.tar", [("a.txt", b"")])
+    with pytest.raises(DataError, match="there are no images in"):
+        shards.index([str(empty)], ["x"])
+    for place in ("pipe:cat x.tar", "nothing://here/x.tar"):
+        with pytest.raises(ConfigError, match="cannot be read"):
+            shards.index([place], ["x"])
+
+
+def test_parts_of_urls_are_read(tmp_path: Path, pictures: list[bytes]) -> None:
+    tar = shard_layout.write_tar(tmp_path / "0.tar", [("a.png", pictures[0]), ("b.png", pictures[1])])
+    found = shards.index([f"file://{tar}"], ["0.tar"])
+    assert [photo.path.read() for photo in found if not isinstance(photo.path, Path)] == pictures[:2]
+    assert tar_places.is_url("https://host/x.tar")
+    assert not tar_places.is_url(str(tar))
+
+
+def test_a_folder_may_hold_files_and_shards(folder: Path) -> None:
+    names = sorted(path.name for path in (folder / "unlabeled").iterdir())
+    shard_layout.pack(folder / "unlabeled", 4, 0)
+    (folder / "unlabeled" / "001.tar").unlink()  # an empty one
+    photo_layout.write_images(folder / "unlabeled" / "loose", ("disk",))
+    (folder / "labeled" / "not-read.tar").write_text("")
+    contents = photos.open_folder(folder)
+    first = [f"unlabeled/000.tar/{name}" for name in names[:4]]
+    assert ids(contents.unlabeled) == [
+        "unlabeled/loose/0000.jpg",
+        *first,
+        *(f"unlabeled/002.tar/{name}" for name in names[4:]),
+    ]
+    assert "9 unlabeled images in 2 shards" in contents.notes
+    assert isinstance(contents.unlabeled[1], Photo)
+    assert [each.id for each in contents.unlabeled[:3]] == ids(contents.unlabeled)[:3]
+
+
+def test_the_doctor_tells_of_damaged_shards(folder: Path, pictures: list[bytes]) -> None:
+    members = [("a.png", pictures[0]), ("broken.png", b"no image"), ("b.png", pictures[1]), ("c.png", pictures[2])]
+    cut = shard_layout.write_tar(folder / "unlabeled" / "0.tar", members)
+    blocks = 512 * sum(1 + -(-len(content) // 512) for _, content in members[:3])
+    cut.write_bytes(cut.read_bytes()[: blocks + 512 + len(pictures[2]) // 2])
+    contents = photos.open_folder(folder)
+    said = doctor.examine(contents, survey.survey(contents)).text
+    assert "2 of 13 unlabeled images cannot be read and will be skipped" in said
+    assert "unlabeled/0.tar/broken.png is not an image" in said
+    assert "unlabeled/0.tar/c.png is truncated: its end is missing" in said
+    assert "0.tar is damaged or its end is missing" in said
+    parts = photo_sets.read_squares(contents, 8, None, lambda done, of: None)
+    assert len(parts.unlabeled) == 11
+    assert len(parts.skipped) == 2
+
+
+def test_a_header_in_the_middle_that_is_damaged_is_noticed(tmp_path: Path, pictures: list[bytes]) -> None:
+    tar = shard_layout.write_tar(tmp_path / "0.tar", [("a.png", pictures[0]), ("b.png", pictures[1])])
+    held = bytearray(tar.read_bytes())
+    second = 512 + -(-len(pictures[0]) // 512) * 512
+    held[second : second + 512] = b"?" * 512
+    tar.write_bytes(held)
+    found = shards.index([str(tar)], ["0.tar"])
+    assert ids(found) == ["0.tar/a.png"]
+    assert "damaged" in found.notes[0]
+
+
+def test_pools_are_decoded_when_they_are_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = photo_sets.read_squares(photos.open_folder(folder), 8, None, lambda done, of: None).unlabeled
+    shard_layout.pack(folder / "unlabeled", 4)
+    shard_layout.write_tar(folder / "unlabeled" / "002.tar", [("broken.png", b"no image")])
+    monkeypatch.setattr(buffers, "MEMORY", 0)
+    parts = photo_sets.read_squares(photos.open_folder(folder), 8, None, lambda done, of: None)
+    found: UnlabeledSet[Squares] = parts.unlabeled  # type: ignore[assignment]
+    assert isinstance(found.images, Squares)
+    assert found.images.shape == held.images.shape
+    assert len(parts.skipped) == 1
+    assert list(found.digests or ()) == list(held.digests or ())
+    assert [each.rpartition("/")[2] for each in found.ids] == [each.rpartition("/")[2] for each in held.ids]
+    assert found.ids[2:4] == [found.ids[2], found.ids[3]]
+    places = held.images[[8, 0, 3]]  # type: ignore[index]
+    assert torch.equal(found.images[torch.tensor([8, 0, 3])], places)
+    assert torch.equal(found.take(torch.tensor([8, 0, 3])).images[:], places)
+    assert torch.equal(found.images[3], held.images[3])
+    assert torch.equal(torch.cat(list(found.images.split(4))), held.images[:])
+
+
+def test_the_doctor_looks_at_a_part_of_a_large_pool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard_layout.pack(folder / "unlabeled")
+    contents = photos.open_folder(folder)
+    assert photo_pools.thinned(contents) is contents
+    monkeypatch.setattr(photo_pools, "LOOKED_AT", 4)
+    some = photo_pools.thinned(contents)
+    assert len(some.unlabeled) == 3
+    assert "of 9 unlabeled images, one of every 3 in shards was looked at" in some.notes
+    assert photo_files.read_photo(some.unlabeled[2].path).shape == (48, 64, 3)
+
+
+def test_images_whose_pixels_get_labels(tmp_path: Path) -> None:
+    folder = photo_layout.write_masks(tmp_path, labeled=2, unlabeled=5)
+    held = photo_sets.read_planes(photos.open_folder(folder), 40, None, lambda done, of: None).unlabeled
+    shard_layout.pack(folder / "unlabeled", 2)
+    found = photo_sets.read_planes(photos.open_folder(folder), 40, None, lambda done, of: None).unlabeled
+    assert len(found) == 5
+    assert found.images.digests == held.images.digests
+    assert torch.equal(found.images.pixels, held.images.pixels)
