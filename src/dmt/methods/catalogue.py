@@ -21,7 +21,7 @@ trains both nets on all labels, so that a pair is compared with a pair.
 from collections.abc import Iterable
 
 from dmt.errors import unknown
-from dmt.methods import online, shapes
+from dmt.methods import online, shapes, two_nets
 from dmt.methods.groups import MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
@@ -257,5 +257,6 @@ METHODS: dict[str, Method] = {
             serves=("pixels",),
             options=online.CrossPseudoPastedOptions,
         ),
+        *two_nets.METHODS,
     )
 }

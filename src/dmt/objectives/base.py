@@ -26,6 +26,9 @@ class Net(Protocol):
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
 
+    def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Where each image would have to go for the net to err more: ∂CE/∂image, in eval mode, without a trace."""
+
 
 class Teacher(Protocol):
     """A slow copy, as an objective sees it: eval mode, no gradient, float32 logits (N, C, *S)."""

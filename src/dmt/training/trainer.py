@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dmt.core import batchnorm, batchnorm_sync, blocks, streams, trees
+from dmt.core import batchnorm, batchnorm_sync, blocks, losses, streams, trees
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.errors import DivergenceError
 from dmt.objectives.base import Cast, Objective, Part, Progress
 from dmt.tasks.base import Batches
+from dmt.training import inference
 from dmt.training.optimizers import Optimizers
 from dmt.training.recording import Recorded
 
@@ -39,6 +40,13 @@ class Student:
     @torch.no_grad()
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         return self(images, update_statistics=update_statistics)
+
+    def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        images = images.detach().requires_grad_()
+        with inference.in_eval_mode([self._net]):
+            (found,) = torch.autograd.grad(losses.per_site(self._logits(images), labels).sum(), images)
+        processes = self._execution.processes
+        return found if processes is None else processes.all_rows(found[processes.rows(len(found))], len(found))
 
     def _logits(self, images: Tensor) -> Tensor:
         processes = self._execution.processes
