@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from dmt.errors import unknown
 from dmt.methods import online, shapes, two_nets
-from dmt.methods.groups import MethodOptions, OnlineOptions
+from dmt.methods.groups import CBSTOptions, MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
@@ -119,8 +119,9 @@ METHODS: dict[str, Method] = {
             "CBST",
             "Class-Balanced Self-Training: one net, fine-tuned on its surest labels of each class",
             "stored labels",
-            lambda recipe: shapes.chain(recipe, "uniform", restart=False, per_class=True),
+            shapes.class_balanced,
             reference="Zou et al., ECCV 2018",
+            options=CBSTOptions,
             tint=4,
         ),
         Method(

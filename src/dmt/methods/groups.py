@@ -31,6 +31,17 @@ class OnlineOptions(MethodOptions):
         require("online.threshold", self.threshold, 0 <= self.threshold < 1, "at least 0 and below 1")
 
 
+@dataclass(frozen=True)
+class CBSTOptions(MethodOptions):
+    """Of CBST."""
+
+    group: ClassVar[str] = "cbst"
+
+    renormalized: bool = option(
+        False, "images: choose labels by probability over the class's threshold, as its authors do"
+    )
+
+
 Options = TypeVar("Options", bound=MethodOptions)
 
 

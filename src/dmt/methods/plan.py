@@ -29,6 +29,8 @@ class Labels:
         copy: which of the teacher's nets labels: the raw one, its slow copy, or both by the mean of what they say.
         noise: share of kept labels replaced by a wrong class. For stress tests only.
         views: further views of every image, by the names of `labeling_views`, whose probabilities are averaged too.
+        soft: store what the teacher gives every class, beside its label (images).
+        renormalized: choose labels by probabilities divided by each class's threshold, as CBST does (images).
     """
 
     by: str
@@ -38,6 +40,13 @@ class Labels:
     copy: Labeler = "raw"
     noise: float = 0.0
     views: tuple[str, ...] = neutral(())
+    soft: bool = neutral(False)
+    renormalized: bool = neutral(False)
+
+    @property
+    def whole(self) -> bool:
+        """Whether what the teacher gives every class of an image is needed."""
+        return self.soft or self.renormalized
 
     @property
     def copies(self) -> tuple[Copy, ...]:

@@ -80,6 +80,9 @@ class Recipe:
     labeling_views: tuple[str, ...] = option(
         (), "more views of an image that its label averages (ours): flip; for pixels also scales, 0.75", neutral=True
     )
+    soft_labels: bool = option(
+        False, "rounds of images: learn all probabilities of the teacher instead of its label", neutral=True
+    )
     strong_pseudo: bool = option(
         False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
     )

@@ -238,7 +238,8 @@ def _made_up(task: Task) -> PseudoLabels[Any]:
     count = len(task.unlabeled)
     selected = torch.ones(count, dtype=torch.bool)
     if not task.pixels:
-        return PseudoLabels(torch.zeros(count, dtype=torch.int64), torch.full((count,), 0.9), selected)
+        soft = torch.full((count, len(task.classes)), 1 / len(task.classes))
+        return PseudoLabels(torch.zeros(count, dtype=torch.int64), torch.full((count,), 0.9), selected, soft)
     sizes = task.unlabeled.images.sizes
     labels = ragged.stack([torch.zeros(size, dtype=torch.uint8).numpy() for size in sizes])
     code = codes.pack(torch.tensor(40_000)).item()

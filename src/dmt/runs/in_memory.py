@@ -133,8 +133,9 @@ class InMemory:
         wanted = stage.labels
         assert wanted is not None
         assert not self.task.pixels, "labels of pixels are made in files"
-        by = Teacher((teacher,), self.task, self.execution.device, wanted.seen)
-        store = labeler.label(by, Wish(wanted.fraction, wanted.per_class, wanted.noise, seed))
+        by = Teacher((teacher,), self.task, self.execution.device, wanted.seen, whole=wanted.whole)
+        chosen = {"soft": wanted.soft, "renormalized": wanted.renormalized}
+        store = labeler.label(by, Wish(wanted.fraction, wanted.per_class, wanted.noise, seed, **chosen))
         if not store.kept:
             raise ConfigError(f"{stage.name} keeps no pseudo label at all; set fractions higher")
         return store.open(self.task.unlabeled)

@@ -64,7 +64,7 @@ class Classification(Task):
         if pseudo is None:
             return Unlabeled(self.unlabeled.images)
         positions = pseudo.selected.nonzero().squeeze(1)
-        target = Target(pseudo.labels[positions], pseudo.confidence[positions])
+        target = Target(pseudo.labels, pseudo.confidence, pseudo.soft).take(positions)
         return Unlabeled(self.unlabeled.images, (positions, target))
 
     def views(self, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], device: torch.device) -> Iterator[View]:

@@ -161,20 +161,29 @@ def label(
     device: torch.device,
     views: Sequence[LabelingView] = (PLAIN,),
     processes: Processes | None = None,
+    *,
+    soft: bool = False,
 ) -> Target:
     """The label that the nets together give every image, and its confidence, on the host; pixels are streamed.
 
     Args:
         processes: that take turns with the views; each gets all labels.
+        soft: keep what they give every class, too.
     """
     # room for all at once: small results between the large tensors of a pass would keep the heap from shrinking
-    target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)))
+    whole = torch.zeros(len(images), len(task.classes)) if soft else None
+    target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)), whole)
     with in_eval_mode(nets):
         for number, view in enumerate(task.views(images, device)):
             if processes is None or processes.turn(number) == processes.rank:
-                confidence, labels = mean(nets, task, view, views).max(1)
+                found = mean(nets, task, view, views)
+                confidence, labels = found.max(1)
                 target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
+                if whole is not None:
+                    whole[view.positions] = found.cpu()
     if processes is not None:  # zeros elsewhere: a sum is exact
         processes.sum_(target.labels)
         processes.sum_(target.confidence)
+        if whole is not None:
+            processes.sum_(whole)
     return target

@@ -92,8 +92,7 @@ class ImageBatches:
             self._unlabeled = unlabeled.images.to(device)
             if unlabeled.taught is not None:
                 positions, target = unlabeled.taught
-                moved = Target(target.labels.to(device), target.confidence.to(device))
-                self._taught = positions.to(device), moved
+                self._taught = positions.to(device), target.to(device)
             count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
             self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
         height, width = self._images.shape[-2:]
@@ -128,8 +127,7 @@ class ImageBatches:
         positions, target = drawn.unlabeled, None
         if self._taught is not None:
             positions = self._taught[0][drawn.unlabeled]
-            stored = self._taught[1]
-            target = Target(stored.labels[drawn.unlabeled], stored.confidence[drawn.unlabeled])
+            target = self._taught[1].take(drawn.unlabeled)
         views, labeled = self._views(images, self._unlabeled[positions], drawn.augment)
         return Batch(labeled, truth, views, target, positions)
 
