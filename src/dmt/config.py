@@ -105,8 +105,11 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
         require("soft_labels", soft, not soft, "false where pixels get labels: only one label of each is stored")
         balanced = new.recipe.groups[CBSTOptions].renormalized
         require("cbst.renormalized", balanced, not balanced, "false where pixels get labels, for the same reason")
+        require("pretrain", new.recipe.pretrain, new.recipe.pretrain == "none", "none where pixels get labels")
         statistics = new.recipe.batchnorm
         require("batchnorm", statistics, statistics == "running", "running where pixels get labels")
+    pretrain, frozen = new.recipe.pretrain, any(names.is_frozen(new.net_of(line)) for line in "AB")
+    require("pretrain", pretrain, pretrain == "none" or not frozen, "none where the encoder stays as it is")
     views = labeling_views.every(new.recipe.labeling_views)
     for view in views:
         new.data.require_shown(view)

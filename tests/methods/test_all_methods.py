@@ -117,6 +117,9 @@ class Deaf:
     def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         return self._net.input_gradient(images, labels)
 
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        return self._net.embed(images, update_statistics=update_statistics).detach()
+
 
 class Counting(Student):
     """Counts the images that it is shown."""

@@ -26,8 +26,9 @@ OTHER: dict[str, object] = {
     "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True, "stop_rounds": 1,
     "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "weight_view": "weak",
     "weight_every": 4, "batchnorm": "reestimate", "label_noise": 0.2, "soft_labels": True,
+    "pretrain": "rotation", "epochs_pretrain": 3,
 }  # fmt: skip
-ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong", "stop_rounds"}
+ELSEWHERE = {"epochs_oracle", "epochs_pretrain", "augment_weak", "augment_strong", "stop_rounds"}
 """Options that change none of DMT's stages."""
 
 OWN: dict[str, object] = {

@@ -87,6 +87,7 @@ class Stage:
         start: the stage whose nets of the same lines this one continues with; None for fresh nets.
         truth: which labels it may see; "everything" only for the Oracle.
         share: the part of the labeled list it sees; None for all.
+        before: a start for others, which knows no class yet: it is not scored, and no result shows it.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Stage:
     labels: Labels | None = None
     truth: Literal["labeled", "everything"] = "labeled"
     share: Share | None = None
+    before: bool = neutral(False)
 
     def __post_init__(self) -> None:
         if len(self.lines) != self.objective.lines:
