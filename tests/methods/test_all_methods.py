@@ -366,6 +366,7 @@ WRONG = {
     "epochs": 0, "labeled": 0, "unlabeled": 0, "rate": 0.0, "rate_ramp": "sine", "optimizer": "sgdd", "decay": "none",
     "weight_decay": -1.0, "encoder": 0.0, "ema": 1.0, "threshold": 1.5, "weight": -1.0, "ramp": 2.0, "temperature": 0.0,
     "memory": 1.0, "own": -1.0, "agree": -1.0, "differ": -1.0, "step": -1.0, "noise": 1.0, "start": 2.0,
+    "neighbors": 0, "reach": 1.0,
 }  # fmt: skip
 """Of options that several methods have, values that no training could mean."""
 

@@ -60,7 +60,7 @@ def test_rotation_tells_by_how_many_quarters_an_image_was_turned(generator: torc
     turned = torch.stack([view.rot90(int(k), (1, 2)) for view, k in zip(batch.views["weak"], quarters, strict=True)])
     torch.testing.assert_close(loss.total, F.cross_entropy(cast.parts["rotation"](net.embed(turned)), quarters))
     loss.total.backward()  # type: ignore[no-untyped-call]
-    assert net.body[1].weight.grad is not None  # type: ignore[union-attr]
+    assert net.body[1].weight.grad is not None
     assert net.head.weight.grad is None
 
 

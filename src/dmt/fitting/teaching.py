@@ -38,6 +38,7 @@ def wish(work: Work, teacher: Work) -> Wish:
         provenance,
         soft=wanted.soft,
         renormalized=wanted.renormalized,
+        graph=wanted.graph,
     )
 
 

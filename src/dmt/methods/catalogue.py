@@ -7,6 +7,7 @@
 | online    | alone, twice    | itself, this step  | uniform         |
 | cl        | chain, restart  | the net before     | uniform         |
 | cbst      | chain, fine-tune| its earlier self   | uniform         |
+| graph-labels | chain, restart | its features    | uniform         |
 | dst       | chain, fine-tune| its earlier self   | dynamic         |
 | dmt       | chain, restart  | the net before     | dynamic, γ ramp |
 | dmt-naive | as dmt          | as dmt             | naive           |
@@ -22,7 +23,7 @@ from collections.abc import Iterable
 
 from dmt.errors import unknown
 from dmt.methods import online, shapes, two_nets
-from dmt.methods.groups import CBSTOptions, MethodOptions, OnlineOptions
+from dmt.methods.groups import CBSTOptions, GraphOptions, MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
@@ -123,6 +124,16 @@ METHODS: dict[str, Method] = {
             reference="Zou et al., ECCV 2018",
             options=CBSTOptions,
             tint=4,
+        ),
+        Method(
+            "graph-labels",
+            "Graph labels",
+            "as CL, but given labels spread over a graph of the net's features: an offline reading of DAG",
+            "stored labels",
+            shapes.graph_labels,
+            reference="after DAG, arXiv 2003.13194, by Zhou et al., NeurIPS 2003",
+            serves=("images",),
+            options=GraphOptions,
         ),
         Method(
             "dst",

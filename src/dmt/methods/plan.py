@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dmt.core import labeling_views, selection
+from dmt.core.graph import Graph
 from dmt.core.labeling_views import LabelingView
 from dmt.core.schedule import Schedule
 from dmt.errors import ConfigError
@@ -31,6 +32,7 @@ class Labels:
         views: further views of every image, by the names of `labeling_views`, whose probabilities are averaged too.
         soft: store what the teacher gives every class, beside its label (images).
         renormalized: choose labels by probabilities divided by each class's threshold, as CBST does (images).
+        graph: spread the given labels over a graph of the teacher's features instead of taking its labels (images).
     """
 
     by: str
@@ -42,6 +44,7 @@ class Labels:
     views: tuple[str, ...] = neutral(())
     soft: bool = neutral(False)
     renormalized: bool = neutral(False)
+    graph: Graph | None = neutral(None)
 
     @property
     def whole(self) -> bool:
@@ -61,7 +64,7 @@ class Labels:
     @property
     def passes(self) -> float:
         """Forward passes over an image that its label takes, those over a resized one counted by its pixels."""
-        return len(self.copies) * sum(view.pixels for view in self.seen)
+        return len(self.copies) * sum(view.pixels for view in self.seen) + (self.graph is not None)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from dmt.core import labeling_views
+from dmt.core.graph import Graph
 from dmt.core.schedule import Descent, Schedule
-from dmt.methods.groups import CBSTOptions, OnlineOptions
+from dmt.methods.groups import CBSTOptions, GraphOptions, OnlineOptions
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe, Round
 from dmt.objectives.itself import Online
@@ -52,10 +53,18 @@ def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = Fa
 def class_balanced(recipe: Recipe, own: CBSTOptions) -> Plan:
     """CBST: a chain that continues, every label counted alike, ranked or chosen by class."""
     plan = chain(recipe, "uniform", restart=False, per_class=True)
-    if not own.renormalized:
-        return plan
+    return _with_labels(plan, renormalized=True) if own.renormalized else plan
+
+
+def graph_labels(recipe: Recipe, own: GraphOptions) -> Plan:
+    """CL with labels that spread over a graph of the teacher's features."""
+    return _with_labels(chain(recipe, "uniform", restart=True), graph=Graph(own.neighbors, own.reach))
+
+
+def _with_labels(plan: Plan, **changes: Any) -> Plan:
+    """The same with pseudo labels made otherwise."""
     stages = (
-        stage if stage.labels is None else replace(stage, labels=replace(stage.labels, renormalized=True))
+        stage if stage.labels is None else replace(stage, labels=replace(stage.labels, **changes))
         for stage in plan.stages
     )
     return replace(plan, stages=tuple(stages))

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from dmt import files, run_files, schemas
-from dmt.core import codes, selection, streams
+from dmt.core import codes, graph, selection, streams
+from dmt.core.graph import Graph
 from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.processes import Processes
 from dmt.data.audits import Audit, LabelingObserver
@@ -23,7 +24,7 @@ from dmt.pseudo.pixel_writer import PixelWriter
 from dmt.pseudo.store import Store
 from dmt.tasks.base import Task, View
 from dmt.training import inference
-from dmt.types import ProgressCallback, Target
+from dmt.types import IGNORE, ProgressCallback, Target
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Wish:
         provenance: who labels, in which round: stored beside the labels.
         soft: store what the teacher gives every class, too.
         renormalized: choose labels by probabilities divided by each class's threshold.
+        graph: spread the given labels over the teacher's features instead.
     """
 
     fraction: float
@@ -47,6 +49,7 @@ class Wish:
     provenance: dict[str, Any] = field(default_factory=dict)
     soft: bool = False
     renormalized: bool = False
+    graph: Graph | None = None
 
 
 class Teacher(NamedTuple):
@@ -105,6 +108,8 @@ def observed(folder: Path) -> dict[str, Any]:
 def label(teacher: Teacher, wish: Wish) -> ImageStore:
     """A label for each image."""
     target, classes = _asked(teacher), len(teacher.task.classes)
+    if wish.graph is not None:
+        target = _spread(teacher, target, wish.graph)
     if wish.renormalized:
         target, selected = _renormalized(target, wish.fraction)
     else:
@@ -197,6 +202,20 @@ def _choose(target: Target, classes: int, fraction: float, *, per_class: bool) -
     if per_class:
         return selection.top_per_class(target.confidence, target.labels, fraction, classes)
     return selection.top(target.confidence, fraction)
+
+
+def _spread(teacher: Teacher, target: Target, wanted: Graph) -> Target:
+    """Labels that reach an image over the graph, with their share as confidence; where none does, its net's, unsure."""
+    task, device, net = teacher.task, teacher.device, teacher.nets[0]
+    parts = [inference.features(net, task, images, device) for images in (task.labeled, task.unlabeled)]
+    cosines, neighbors = graph.nearest(torch.cat(parts).to(device), wanted.neighbors)
+    given = torch.cat([task.labeled.labels, torch.full((len(task.unlabeled),), IGNORE)])
+    reached = graph.spread(cosines.cpu(), neighbors.cpu(), given, len(task.classes), wanted)[len(task.labeled) :]
+    total = reached.sum(1, keepdim=True)
+    confidence, labels = (reached / total.clamp_min(1e-300)).float().max(1)
+    known = total.squeeze(1) > 0
+    soft = None if target.soft is None else torch.where(known[:, None], (reached / total).float(), target.soft)
+    return Target(torch.where(known, labels, target.labels), confidence * known, soft)
 
 
 def _renormalized(target: Target, fraction: float) -> tuple[Target, Tensor]:

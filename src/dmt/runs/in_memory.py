@@ -137,8 +137,9 @@ class InMemory:
         assert wanted is not None
         assert not self.task.pixels, "labels of pixels are made in files"
         by = Teacher((teacher,), self.task, self.execution.device, wanted.seen, whole=wanted.whole)
-        chosen = {"soft": wanted.soft, "renormalized": wanted.renormalized}
-        store = labeler.label(by, Wish(wanted.fraction, wanted.per_class, wanted.noise, seed, **chosen))
+        wish = Wish(wanted.fraction, wanted.per_class, wanted.noise, seed)
+        wish = replace(wish, soft=wanted.soft, renormalized=wanted.renormalized, graph=wanted.graph)
+        store = labeler.label(by, wish)
         if not store.kept:
             raise ConfigError(f"{stage.name} keeps no pseudo label at all; set fractions higher")
         return store.open(self.task.unlabeled)

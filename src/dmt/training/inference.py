@@ -1,6 +1,6 @@
 """Nets at work: predictions and scores, always in eval mode, with float32 logits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -151,6 +151,14 @@ def _score(meter: Confusion, pixels: bool) -> Score:
         iou=meter.iou() if pixels else None,
         absent=meter.absent() if pixels else None,
     )
+
+
+@torch.no_grad()
+def features(net: nn.Module, task: Task, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Tensor:
+    """(N, F) what the last layer of a net reads of each image, on the host."""
+    told: Callable[[Tensor], Tensor] = net.embed  # type: ignore[assignment]
+    with in_eval_mode([net]):
+        return torch.cat([task.logits(view, PLAIN, told).float().cpu() for view in task.views(images, device)])
 
 
 @torch.no_grad()
