@@ -111,11 +111,11 @@ class Deaf:
         known = (images[:, None] == self._labeled[None]).flatten(2).all(2).any(1)
         return torch.where(known.view(-1, *[1] * (logits.ndim - 1)), logits, logits.detach())
 
-    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
-        return self._net.peek(images, update_statistics=update_statistics)
-
     def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         return self._net.input_gradient(images, labels)
+
+    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
+        return self._net.peek(images, update_statistics=update_statistics)
 
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         return self._net.embed(images, update_statistics=update_statistics).detach()

@@ -73,13 +73,13 @@ class Table:
         places = images[:, 0].long()
         return self.rows[places].movedim(-1, 1).float() if self._pixels else self.rows[places[:, 0, 0]].float()
 
-    @torch.no_grad()
-    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
-        return self(images, update_statistics=update_statistics)
-
     def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         """Upward: a row is found by whole numbers, so a small step along it leads to the same one."""
         return torch.ones_like(images)
+
+    @torch.no_grad()
+    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
+        return self(images, update_statistics=update_statistics)
 
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         """Its last layer changes nothing."""

@@ -23,11 +23,11 @@ class Net(Protocol):
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         """Logits with gradient, in train mode; BatchNorm's running statistics may be left alone."""
 
-    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
-        """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
-
     def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         """Where each image would have to go for the net to err more: ∂CE/∂image, in eval mode, without a trace."""
+
+    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
+        """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
 
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         """What the last layer of a net for images reads, (N, F) float32, with gradient, in train mode."""

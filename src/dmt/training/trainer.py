@@ -38,16 +38,16 @@ class Student:
         with batchnorm.statistics_untouched(self._net):
             return self._logits(images)
 
-    @torch.no_grad()
-    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
-        return self(images, update_statistics=update_statistics)
-
     def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         images = images.detach().requires_grad_()
         with inference.in_eval_mode([self._net]):
             (found,) = torch.autograd.grad(losses.per_site(self._logits(images), labels).sum(), images)
         processes = self._execution.processes
         return found if processes is None else processes.all_rows(found[processes.rows(len(found))], len(found))
+
+    @torch.no_grad()
+    def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
+        return self(images, update_statistics=update_statistics)
 
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         if self._embed is None:  # few methods ask for it, and not every net can tell
