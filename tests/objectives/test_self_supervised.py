@@ -18,10 +18,14 @@ from dmt.methods import catalogue
 from dmt.objectives.base import Cast, Progress
 from dmt.objectives.self_supervised import Rotation, SelfSupervised, SimSiam
 from dmt.results import reading
+from dmt.runs import stopping
 from dmt.runs.folder import Folder
+from dmt.runs.progress import Silent
 from dmt.training.trainer import Student
 from dmt.types import Batch, BatchShape
 from tests.conftest import TINY
+from tests.fitting.test_run import nets
+from tests.methods.test_all_methods import StopEach
 
 CPU = torch.device("cpu")
 CONFIG = presets.get("digits").config
@@ -124,3 +128,20 @@ def test_no_result_shows_it_but_what_it_cost(tmp_path: Path) -> None:
         assert job.before[0].outcome["cost"]["learned"] > 0
         assert all(not stage.name.endswith("start") for stage in job.stages)
     assert len(list((tmp_path / "run" / "stages").glob("A-start-*"))) == 1  # one for the Baseline and DMT
+
+
+def test_stopped_within_it_a_run_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    """Its parts are saved with it: a head that began anew would teach the net something else."""
+    settings = TINY | {"pretrain": "simsiam", "epochs_pretrain": 1, "epochs": 2}
+
+    def fit(name: str, watcher: Silent) -> None:
+        dmt.fit("digits", method="baseline", settings=settings, out=tmp_path / name, watcher=watcher)
+
+    fit("unbroken", Silent())
+    watcher = StopEach()
+    for _ in range(2):
+        with pytest.raises(stopping.Stopped):
+            fit("resumed", watcher)
+    fit("resumed", watcher)
+    assert any("A-start" in title for title in watcher.stopped)
+    assert nets(tmp_path / "resumed") == nets(tmp_path / "unbroken")
