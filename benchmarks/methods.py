@@ -62,7 +62,10 @@ def fitted(config: Config) -> dict[str, int]:
 def row(jobs: list[JobResult]) -> dict[str, Any]:
     """Scores of all seeds and what they cost."""
     costs = [
-        stage.outcome["cost"] for job in jobs for stage in {s.name: s for s in job.stages}.values() if stage.outcome
+        stage.outcome["cost"]
+        for job in jobs
+        for stage in {s.name: s for s in (*job.before, *job.stages)}.values()
+        if stage.outcome
     ]
     learned, looked = (sum(cost[key] for cost in costs) / len(jobs) for key in ("learned", "looked"))
     scores = {copy: [job.test_score(copy) for job in jobs] for copy in ("raw", "shipped")}

@@ -15,6 +15,7 @@ from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import ConfigError, unknown
 from dmt.methods import catalogue
+from dmt.methods.groups import CBSTOptions
 from dmt.methods.recipe import Recipe
 from dmt.models import names
 from dmt.options import option, require
@@ -100,8 +101,15 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
     if new.data.sizes.pixels:
         every = new.recipe.weight_every
         require("weight_every", every, every == 1, "1 where pixels get labels: it remembers one label an image")
+        soft = new.recipe.soft_labels
+        require("soft_labels", soft, not soft, "false where pixels get labels: only one label of each is stored")
+        balanced = new.recipe.groups[CBSTOptions].renormalized
+        require("cbst.renormalized", balanced, not balanced, "false where pixels get labels, for the same reason")
+        require("pretrain", new.recipe.pretrain, new.recipe.pretrain == "none", "none where pixels get labels")
         statistics = new.recipe.batchnorm
         require("batchnorm", statistics, statistics == "running", "running where pixels get labels")
+    pretrain, frozen = new.recipe.pretrain, any(names.is_frozen(new.net_of(line)) for line in "AB")
+    require("pretrain", pretrain, pretrain == "none" or not frozen, "none where the encoder stays as it is")
     views = labeling_views.every(new.recipe.labeling_views)
     for view in views:
         new.data.require_shown(view)

@@ -23,6 +23,13 @@ from dmt.methods.online import (
     UDAOptions,
 )
 from dmt.methods.recipe import Recipe
+from dmt.methods.two_nets import (
+    CoTeachingOptions,
+    CoTeachingPlusOptions,
+    DeepCoTrainingOptions,
+    DualStudentOptions,
+    TemporalEnsemblingOptions,
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,13 @@ PUBLISHED_IMAGES = Groups.of(
     PiModelOptions(**_MIX),
     MeanTeacherOptions(**_MIX | {"weight_decay": 0.2}),
     CrossPseudoOptions(**_FIX | {"epochs": 1000}),
+    TemporalEnsemblingOptions(**_MIX),
+    DualStudentOptions(
+        epochs=400, labeled=50, unlabeled=50, rate=0.05, rate_ramp="cosine", optimizer="nesterov", weight_decay=2e-4
+    ),
+    DeepCoTrainingOptions(epochs=200, labeled=16, unlabeled=92, rate=0.1, rate_ramp="cosine", weight_decay=1e-4),
+    CoTeachingOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
+    CoTeachingPlusOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
 )
 """CIFAR-10: optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 IGNORE = -1
@@ -33,10 +34,21 @@ class Target:
     Attributes:
         labels: (N, *S) int64, ``IGNORE`` where a site has no label.
         confidence: (N, *S) float32 in [0, 1]; truth has confidence 1.
+        soft: (N, C) float32, what an image's labeler gave every class; None where its label alone is kept.
     """
 
     labels: Tensor
     confidence: Tensor
+    soft: Tensor | None = None
+
+    def take(self, rows: Tensor) -> "Target":
+        """Of these samples, in this order."""
+        return Target(self.labels[rows], self.confidence[rows], None if self.soft is None else self.soft[rows])
+
+    def to(self, device: torch.device) -> "Target":
+        """The same on a device."""
+        soft = None if self.soft is None else self.soft.to(device)
+        return Target(self.labels.to(device), self.confidence.to(device), soft)
 
 
 @dataclass(frozen=True)

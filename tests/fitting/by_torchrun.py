@@ -35,6 +35,7 @@ from dmt.objectives.base import Objective
 from dmt.objectives.itself import PiModel
 from dmt.objectives.peers import CrossPseudoPasted
 from dmt.objectives.stored import Stored
+from dmt.objectives.two_nets import DeepCoTraining
 from dmt.pseudo import labeler
 from dmt.pseudo.labeler import LabelFolder, Teacher, Wish
 from dmt.runs import joining
@@ -54,6 +55,7 @@ DEADLY = 7  # the step that a process does not survive
 OBJECTIVES: dict[str, Objective] = {
     "images": Stored("flip", gamma=4.0, mixup=0.75, double_statistics=True, weight_every=2),
     "images, consistency": PiModel(),
+    "images, gradient to them": DeepCoTraining(),
     "pixels": Stored("dynamic", gamma=4.0),
     "pixels, two nets": CrossPseudoPasted(),
 }

@@ -111,8 +111,14 @@ class Deaf:
         known = (images[:, None] == self._labeled[None]).flatten(2).all(2).any(1)
         return torch.where(known.view(-1, *[1] * (logits.ndim - 1)), logits, logits.detach())
 
+    def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        return self._net.input_gradient(images, labels)
+
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         return self._net.peek(images, update_statistics=update_statistics)
+
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        return self._net.embed(images, update_statistics=update_statistics).detach()
 
 
 class Counting(Student):
@@ -153,7 +159,14 @@ def stage(lesson: Lesson, student: Callable[[nn.Module], Net] = lambda net: Stud
         parts={name: part.module for name, part in objective.parts(3, CLASSES).items()},
         memory=objective.memory(sizes, CLASSES),
     )
+    if cast.memory:  # as a first step left it: what remembers earlier passes has nothing to teach before
+        first = objective.loss(dataclasses.replace(cast, nets=_students(trained)), batch(lesson), draw(lesson))
+        cast = dataclasses.replace(cast, memory={**cast.memory, **first.memory})
     return Stage(lesson, trained, slow, cast)
+
+
+def _students(nets: Sequence[nn.Module]) -> tuple[Net, ...]:
+    return tuple(Student(net, PLAIN) for net in nets)
 
 
 def batch(lesson: Lesson, unlabeled: int = 0) -> Batch:
@@ -352,6 +365,8 @@ def repeated(tree: Any) -> Any:
 WRONG = {
     "epochs": 0, "labeled": 0, "unlabeled": 0, "rate": 0.0, "rate_ramp": "sine", "optimizer": "sgdd", "decay": "none",
     "weight_decay": -1.0, "encoder": 0.0, "ema": 1.0, "threshold": 1.5, "weight": -1.0, "ramp": 2.0, "temperature": 0.0,
+    "memory": 1.0, "own": -1.0, "agree": -1.0, "differ": -1.0, "step": -1.0, "noise": 1.0, "start": 2.0,
+    "neighbors": 0, "reach": 1.0,
 }  # fmt: skip
 """Of options that several methods have, values that no training could mean."""
 

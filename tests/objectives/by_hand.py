@@ -8,8 +8,8 @@ To add an objective, write its formula and add a `Case` to `CASES`; `tests/metho
 
 import dataclasses
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,13 @@ from torch import Tensor
 from dmt.core.pasting import Paste
 from dmt.objectives.base import Cast, Loss, Objective
 from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, Online, Pasted, PiModel, PseudoLabel
+from dmt.objectives.noisy import Choice, CoTeaching, CoTeachingPlus
 from dmt.objectives.peers import CrossPseudo, CrossPseudoPasted
+from dmt.objectives.remembered import TemporalEnsembling
 from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
 from dmt.objectives.stored import Stored, StoredAskedWeak, StoredDraw, StoredStrong, StoredStrongAskedWeak
 from dmt.objectives.truth import Supervised
+from dmt.objectives.two_nets import DeepCoTraining, DualStudent
 from dmt.types import IGNORE, Batch, Target
 
 LABELED = "labeled"
@@ -70,9 +73,17 @@ class Table:
         places = images[:, 0].long()
         return self.rows[places].movedim(-1, 1).float() if self._pixels else self.rows[places[:, 0, 0]].float()
 
+    def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Upward: a row is found by whole numbers, so a small step along it leads to the same one."""
+        return torch.ones_like(images)
+
     @torch.no_grad()
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         return self(images, update_statistics=update_statistics)
+
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        """Its last layer changes nothing."""
+        return self(images)
 
 
 class SlowTable(Table):
@@ -99,6 +110,7 @@ class Case:
     pseudo: Target | None = None
     separate: bool = True
     name: str = ""
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __str__(self) -> str:
         kind = "pixels" if self.pixels else "images"
@@ -132,7 +144,7 @@ def step(case: Case, *, draw: Any = None, **changes: Any) -> Step:
     students = [Table(rows(each), case.pixels) for each in nets]
     teachers = [SlowTable(rows(each), case.pixels) for each in slow]
     batch = batch_of(case)
-    cast = Cast(tuple(students), tuple(teachers))
+    cast = Cast(tuple(students), tuple(teachers), memory=case.memory)
     return Step(objective.loss(cast, batch, case.draw if draw is None else draw), students, list(teachers))
 
 
@@ -300,6 +312,63 @@ def cps_cutmix(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> flo
     return total
 
 
+def temporal_ensembling(ours: list[Logits], _: list[Logits], __: list[Logits]) -> float:
+    """The first image was seen twice, α ½: its sum stands for 1 − ¼ of an average. The second never was."""
+    target = np.array(SUMS[0]) / 0.75
+    square = ((p(ours[0]["weak"])[0] - target) ** 2).sum() / 3
+    return supervised(ours[0][LABELED]) + 4.0 * float(square) / 2
+
+
+SUMS = ((0.15, 0.45, 0.15), (0.0, 0.0, 0.0))
+
+
+def dual_student(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+    """Both nets give the first image one class in both views, the second another; which is sure, `threshold` says."""
+    views = (("weak", "weak2"), ("weak2", "weak"))
+    learn = [p(net[mine]) for net, (mine, __) in zip(ours, views, strict=True)]
+    held = [p(net[mine]) for net, (mine, __) in zip(theirs, views, strict=True)]
+    other = [p(net[asked]) for net, (__, asked) in zip(theirs, views, strict=True)]
+    total = sum(supervised(net[LABELED]) for net in ours)
+    errors = [((a - b) ** 2).sum(1) / 3 for a, b in zip(held, other, strict=True)]
+    stable = [
+        (a.argmax(1) == b.argmax(1)) & (np.maximum(a.max(1), b.max(1)) > 0.5) for a, b in zip(held, other, strict=True)
+    ]
+    for net, peer in ((0, 1), (1, 0)):
+        for sample in (0, 1):
+            unsteady = not stable[net][sample] or errors[net][sample] > errors[peer][sample]
+            taught = ((learn[net][sample] - held[peer][sample]) ** 2).sum() / 3 if stable[peer][sample] else 0.0
+            own = ((learn[net][sample] - other[net][sample]) ** 2).sum() / 3
+            total += 3.0 * float(taught * unsteady + 0.5 * own) / 2
+    return total
+
+
+def deep_co_training(ours: list[Logits], _: list[Logits], __: list[Logits]) -> float:
+    """The first labeled image is the first net's, the second the second's; images that fool are rows as they were."""
+
+    def entropy(probabilities: np.ndarray) -> np.ndarray:
+        return np.asarray(-(probabilities * np.log(probabilities)).sum(1))
+
+    first, second = (p(net["weak"]) for net in ours)
+    total = sum(float(ce(net[LABELED], np.array(TRUTH))[half]) for half, net in enumerate(ours))
+    agree = entropy((first + second) / 2) - (entropy(first) + entropy(second)) / 2
+    differ = 0.0
+    for net, peer in ((0, 1), (1, 0)):
+        mine, judged = (
+            np.concatenate([each["weak"], each[LABELED][net : net + 1]]) for each in (ours[net], ours[peer])
+        )
+        differ += float(-(p(mine) * np.log(p(judged))).sum() / 3)
+    return total + 0.5 * (10.0 * float(agree.mean()) + 0.5 * differ)
+
+
+def co_teaching(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+    """Half of two labels: the one that the peer finds easier."""
+    total = 0.0
+    for net, peer in ((0, 1), (1, 0)):
+        easy = ce(theirs[peer][LABELED], np.array(TRUTH)).argmin()
+        total += float(ce(ours[net][LABELED], np.array(TRUTH))[easy])
+    return total
+
+
 def truth_alone(ours: list[Logits], _: list[Logits], __: list[Logits]) -> float:
     return supervised(ours[0][LABELED])
 
@@ -413,6 +482,14 @@ _ALL: list[Case] = [
     Case(CutMixSeg(0.95, weight=2.0), PASTE, cutmix_seg, True),
     *both(CrossPseudo(1.5), None, cps, separate=False),
     Case(CrossPseudoPasted(2.0), PASTE, cps_cutmix, True),
+    Case(
+        TemporalEnsembling(decay=0.5), torch.tensor(4.0), temporal_ensembling,
+        memory={"sums": torch.tensor(SUMS), "visits": torch.tensor([2.0, 0.0])},
+    ),
+    Case(DualStudent(own=0.5, threshold=0.5), torch.tensor(3.0), dual_student),
+    Case(DeepCoTraining(), torch.tensor(0.5), deep_co_training, separate=False),
+    Case(CoTeaching(), Choice(torch.tensor(0.5), torch.tensor(True)), co_teaching),
+    Case(CoTeachingPlus(), Choice(torch.tensor(0.5), torch.tensor(False)), co_teaching),
 ]  # fmt: skip
 
 CASES: dict[str, list[Case]] = {}

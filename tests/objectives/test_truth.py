@@ -22,8 +22,14 @@ class Linear:
         self.shown.append(images)
         return images.flatten(1) @ self.matrix
 
+    def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        raise AssertionError("labels need no gradient to images")
+
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         raise AssertionError("labels need no weights")
+
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        raise AssertionError("labels need no features")
 
 
 def batch(generator: torch.Generator) -> Batch:

@@ -210,7 +210,7 @@ def test_steps_hardly_depend_on_the_number_of_images(tmp_path: Path) -> None:
 def test_nothing_unlabeled(tmp_path: Path) -> None:
     setup, data = image_setup(tmp_path, unlabeled=0)
     assert data.sizes.unlabeled == 0
-    assert "only a Baseline can be trained" in line(setup, "schedule: ")
+    assert "only labels can teach" in line(setup, "schedule: ")
 
 
 # --- nets and devices ---

@@ -25,15 +25,17 @@ OTHER: dict[str, object] = {
     "double_statistics": True, "pseudo_noise": 0.1, "shape": "pair", "epochs_oracle": 2, "mixup_round": None,
     "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True, "stop_rounds": 1,
     "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "encoder_round": 0.0,
-    "weight_view": "weak", "weight_every": 4, "batchnorm": "reestimate",
+    "weight_view": "weak", "weight_every": 4, "batchnorm": "reestimate", "label_noise": 0.2, "soft_labels": True,
+    "pretrain": "rotation", "epochs_pretrain": 3,
 }  # fmt: skip
-ELSEWHERE = {"epochs_oracle", "augment_weak", "augment_strong", "stop_rounds"}
+ELSEWHERE = {"epochs_oracle", "epochs_pretrain", "augment_weak", "augment_strong", "stop_rounds"}
 """Options that change none of DMT's stages."""
 
 OWN: dict[str, object] = {
     "epochs": 3, "labeled": 16, "unlabeled": 16, "rate": 0.3, "rate_ramp": "poly", "optimizer": "adam",
     "weight_decay": 1e-3, "decay": "kernels", "encoder": 0.5, "ema": 0.9, "threshold": 0.7, "temperature": 0.6,
-    "weight": 3.0, "ramp": 0.3,
+    "weight": 3.0, "ramp": 0.3, "memory": 0.5, "own": 0.5, "agree": 5.0, "differ": 1.0, "step": 0.1, "noise": 0.3,
+    "start": 0.5, "renormalized": True, "neighbors": 7, "reach": 0.5,
 }  # fmt: skip
 """The same of options that belong to single methods, by their name within the group."""
 
@@ -42,7 +44,7 @@ GROUPED = [key for key in configuration.flat(BASE) if "." in key]
 ROUNDS_ONLY = {
     "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
     "per_class", "labeler", "double_statistics", "pseudo_noise", "shape", "mixup_round", "strong_pseudo",
-    "weight_view", "weight_every", "encoder_round",
+    "weight_view", "weight_every", "encoder_round", "soft_labels",
 }  # fmt: skip
 
 

@@ -60,3 +60,14 @@ def test_images_of_another_shape_are_refused(images: tuple[LabeledSet[Tensor], L
 def test_large_images_are_seen_in_smaller_batches(size: tuple[int, int], cpu: int, cuda: int) -> None:
     assert classification.images_per_forward(size, torch.device("cpu")) == cpu
     assert classification.images_per_forward(size, torch.device("cuda")) == cuda
+
+
+def test_wrong_labels_on_purpose_are_of_labeled_images_alone(
+    images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]],
+) -> None:
+    (clean, _), (noisy, audit) = (
+        classification.split_up(DataOptions("digits", labels=100, label_noise=share), images, 1) for share in (0.0, 0.4)
+    )
+    assert int((clean.labeled.labels != noisy.labeled.labels).sum()) == 40
+    assert torch.equal(clean.validation.labels, noisy.validation.labels)
+    assert audit.everything.fingerprint == images[0].fingerprint

@@ -101,6 +101,14 @@ def per_mixed_site(logits: Tensor, labels: Tensor, weights: Tensor | None, mix: 
     return mix.coefficient * first + (1.0 - mix.coefficient) * second
 
 
+def per_mixed_soft_site(logits: Tensor, targets: Tensor, weights: Tensor, mix: Mix | None) -> Tensor:
+    """The same of soft targets (N, C): w̃·[λ·CE(q) + (1 − λ)·CE(q_π)], which is that of mixed targets."""
+    shapes.require_alike("weights", weights, logits[:, 0])
+    if mix is not None:
+        targets, weights = mix.blend(targets), mix.blend(weights)
+    return soft_cross_entropy(logits, targets) * weights
+
+
 def cross_entropy(
     logits: Tensor, labels: Tensor, weights: Tensor | None = None, count: Tensor | float | None = None
 ) -> Tensor:

@@ -49,8 +49,7 @@ def updated(memory: Memory, positions: Tensor, view: Opinion, step: Tensor) -> d
         view: what the student thinks of them.
         step: 0-d int64, the number of the step.
     """
-    places = torch.arange(1, len(positions) + 1, device=positions.device)
-    last = ((positions[:, None] == positions) * places).argmax(1)  # else a GPU would write either of the two
+    last = last_of(positions)
     fresh = {
         "labels": view.labels[last],
         "confidence": view.confidence[last],
@@ -58,6 +57,12 @@ def updated(memory: Memory, positions: Tensor, view: Opinion, step: Tensor) -> d
         "asked": step.expand(len(positions)),
     }
     return {name: values.index_copy(0, positions, fresh[name]) for name, values in memory.items()}
+
+
+def last_of(positions: Tensor) -> Tensor:
+    """For each row of a batch the last row of the same image: else a GPU would write either of the two."""
+    places = torch.arange(1, len(positions) + 1, device=positions.device)
+    return ((positions[:, None] == positions) * places).argmax(1)
 
 
 def recall(memory: Memory, positions: Tensor, target: Target) -> Opinion:

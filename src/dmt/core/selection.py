@@ -39,3 +39,10 @@ def top_per_class(confidence: Tensor, labels: Tensor, fraction: float, classes: 
         members = (labels == label).nonzero().squeeze(1)  # indices, in stable order
         mask[members[top(confidence[members], fraction)]] = True
     return mask
+
+
+def thresholds(confidence: Tensor, labels: Tensor, fraction: float, classes: int) -> Tensor:
+    """(C,) the least confidence among those that `top_per_class` keeps of each class; 1 where it keeps none."""
+    kept = top_per_class(confidence, labels, fraction, classes)
+    found = torch.ones(classes, dtype=confidence.dtype)
+    return found.scatter_reduce(0, labels[kept], confidence[kept], "amin", include_self=True)

@@ -85,11 +85,13 @@ class PseudoLabels(Generic[Planes]):
         labels: (N,) int64, or one ragged uint8 plane an image, 255 where a pixel was not kept.
         confidence: (N,) float32, or one ragged int16 plane an image, of `dmt.core.codes`.
         selected: (N,) bool, the images that teach: those kept or, of pixels, all.
+        soft: (N, C) float32, what the teacher gave every class, where a stage wants that of images.
     """
 
     labels: Planes
     confidence: Planes
     selected: Tensor
+    soft: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.selected)

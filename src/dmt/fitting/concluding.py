@@ -30,7 +30,7 @@ def conclude(work: Work, trainer: Trainer, lesson: Lesson | None, opened: tuple[
         "seconds": seconds,
     }
     # the Oracle was trained on the validation images too
-    splits = ("test",) if work.stage.truth == "everything" else ("validation", "test")
+    splits = () if work.stage.before else ("test",) if work.stage.truth == "everything" else ("validation", "test")
     scores = assessment.scores(trainer, task, splits, place)
     checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
     net = next(iter(trainer.nets.values()))

@@ -56,7 +56,7 @@ class Helper:
         nets = tuple(self.runner.nets.empty(wanted.line, task) for _ in wanted.copies)
         orders.align_nets(self.processes, nets)
         device = self.conditions.execution.device
-        labeler.help_label(Teacher(nets, task, device, wanted.seen, self.processes))
+        labeler.help_label(Teacher(nets, task, device, wanted.seen, self.processes, wanted.whole))
 
     def _train(self, order: Train) -> None:
         self.runner.use(replace(order.execution, device=self.conditions.execution.device))

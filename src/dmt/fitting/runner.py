@@ -225,7 +225,7 @@ class Runner:
             nets = tuple(self.nets.finished(by, task, wanted.line, copy) for copy in wanted.copies)
             orders.give(here.processes, Label(work))
             orders.align_nets(here.processes, nets)
-            teacher = Teacher(nets, task, here.execution.device, wanted.seen, here.processes)
+            teacher = Teacher(nets, task, here.execution.device, wanted.seen, here.processes, wanted.whole)
             store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
             here.watcher.worked(self.labeling(work))
         return Lesson.open(store, task, folder, Journal(place / run_files.JOURNAL))

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from dmt.config import Config
@@ -20,6 +19,7 @@ from dmt.runs.folder import Folder
 from dmt.runs.identity import Work
 from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
+from dmt.training import beside
 from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.trainer import Trainer, Training
 
@@ -62,16 +62,14 @@ class StageNets:
                 self.conditions.watcher.note(f"{stage.name}: {said}")
         return fresh
 
-    def training(self, work: Work, steps: int, task: Task) -> Training:
+    def training(self, work: Work, steps: int, task: Task, nets: Mapping[str, nn.Module]) -> Training:
         """What the stage trains besides its nets, and how."""
-        stage, classes = work.stage, len(task.classes)
+        stage, line, classes = work.stage, work.stage.lines[0], len(task.classes)
         weights = self.config.recipe.class_weights
         must = f"a number for each of the {classes} classes"
         require("class_weights", list(weights), len(weights) in (0, classes), must)
-        channels = task.net_spec(self.config.net_of(stage.lines[0])).shape[0]
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
-            parts = stage.objective.parts(channels, classes)
+        spec = task.net_spec(self.config.net_of(line))
+        parts = beside.parts(stage.objective, nets[line], spec, work.stream_seed)
         memory = stage.objective.memory(task.sizes(0), classes)
         clean = partial(task.clean_images, work.stream_seed)
         return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory, clean)
@@ -89,4 +87,4 @@ class StageNets:
         labeled = teaching.shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         together = replace(self.conditions.execution, processes=self.conditions.processes)
         batches = task.batches(labeled, pseudo, work.stage.batch_plan(work.stream_seed), together)
-        return Trainer(nets, self.training(work, steps, task), batches, together)
+        return Trainer(nets, self.training(work, steps, task, nets), batches, together)

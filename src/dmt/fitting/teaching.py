@@ -30,7 +30,16 @@ def wish(work: Work, teacher: Work) -> Wish:
     wanted = work.stage.labels
     assert wanted is not None
     provenance = dataclasses.asdict(wanted) | {"teacher": teacher.place, "round": work.stage.round}
-    return Wish(wanted.fraction, wanted.per_class, wanted.noise, work.stream_seed, provenance)
+    return Wish(
+        wanted.fraction,
+        wanted.per_class,
+        wanted.noise,
+        work.stream_seed,
+        provenance,
+        soft=wanted.soft,
+        renormalized=wanted.renormalized,
+        graph=wanted.graph,
+    )
 
 
 class Lesson:

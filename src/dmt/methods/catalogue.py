@@ -7,6 +7,7 @@
 | online    | alone, twice    | itself, this step  | uniform         |
 | cl        | chain, restart  | the net before     | uniform         |
 | cbst      | chain, fine-tune| its earlier self   | uniform         |
+| graph-labels | chain, restart | its features    | uniform         |
 | dst       | chain, fine-tune| its earlier self   | dynamic         |
 | dmt       | chain, restart  | the net before     | dynamic, γ ramp |
 | dmt-naive | as dmt          | as dmt             | naive           |
@@ -21,8 +22,8 @@ trains both nets on all labels, so that a pair is compared with a pair.
 from collections.abc import Iterable
 
 from dmt.errors import unknown
-from dmt.methods import online, shapes
-from dmt.methods.groups import MethodOptions, OnlineOptions
+from dmt.methods import online, shapes, two_nets
+from dmt.methods.groups import CBSTOptions, GraphOptions, MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
@@ -119,9 +120,20 @@ METHODS: dict[str, Method] = {
             "CBST",
             "Class-Balanced Self-Training: one net, fine-tuned on its surest labels of each class",
             "stored labels",
-            lambda recipe: shapes.chain(recipe, "uniform", restart=False, per_class=True),
+            shapes.class_balanced,
             reference="Zou et al., ECCV 2018",
+            options=CBSTOptions,
             tint=4,
+        ),
+        Method(
+            "graph-labels",
+            "Graph labels",
+            "as CL, but given labels spread over a graph of the net's features: an offline reading of DAG",
+            "stored labels",
+            shapes.graph_labels,
+            reference="after DAG, arXiv 2003.13194, by Zhou et al., NeurIPS 2003",
+            serves=("images",),
+            options=GraphOptions,
         ),
         Method(
             "dst",
@@ -257,5 +269,6 @@ METHODS: dict[str, Method] = {
             serves=("pixels",),
             options=online.CrossPseudoPastedOptions,
         ),
+        *two_nets.METHODS,
     )
 }

@@ -31,6 +31,31 @@ class OnlineOptions(MethodOptions):
         require("online.threshold", self.threshold, 0 <= self.threshold < 1, "at least 0 and below 1")
 
 
+@dataclass(frozen=True)
+class CBSTOptions(MethodOptions):
+    """Of CBST."""
+
+    group: ClassVar[str] = "cbst"
+
+    renormalized: bool = option(
+        False, "images: choose labels by probability over the class's threshold, as its authors do"
+    )
+
+
+@dataclass(frozen=True)
+class GraphOptions(MethodOptions):
+    """Of graph labels."""
+
+    group: ClassVar[str] = "graph_labels"
+
+    neighbors: int = option(50, "nearest images of each, by the teacher's features, that labels spread to")
+    reach: float = option(0.99, "how far labels spread: how much of its own an image takes from its neighbors")
+
+    def __post_init__(self) -> None:
+        require("graph_labels.neighbors", self.neighbors, self.neighbors >= 1, "at least 1")
+        require("graph_labels.reach", self.reach, 0 <= self.reach < 1, "at least 0 and below 1")
+
+
 Options = TypeVar("Options", bound=MethodOptions)
 
 

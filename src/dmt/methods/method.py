@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from dmt.methods import pretraining
 from dmt.methods.groups import MethodOptions
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
@@ -51,7 +52,8 @@ class Method:
 
     def plan(self, recipe: Recipe) -> Plan:
         """Its stages under a recipe."""
-        return self.build(recipe) if self.options is None else self.build(recipe, recipe.groups[self.options])
+        plan = self.build(recipe) if self.options is None else self.build(recipe, recipe.groups[self.options])
+        return pretraining.begun(plan, recipe)
 
     @property
     def semi_supervised(self) -> bool:

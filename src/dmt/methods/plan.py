@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dmt.core import labeling_views, selection
+from dmt.core.graph import Graph
 from dmt.core.labeling_views import LabelingView
 from dmt.core.schedule import Schedule
 from dmt.errors import ConfigError
@@ -29,6 +30,9 @@ class Labels:
         copy: which of the teacher's nets labels: the raw one, its slow copy, or both by the mean of what they say.
         noise: share of kept labels replaced by a wrong class. For stress tests only.
         views: further views of every image, by the names of `labeling_views`, whose probabilities are averaged too.
+        soft: store what the teacher gives every class, beside its label (images).
+        renormalized: choose labels by probabilities divided by each class's threshold, as CBST does (images).
+        graph: spread the given labels over a graph of the teacher's features instead of taking its labels (images).
     """
 
     by: str
@@ -38,6 +42,14 @@ class Labels:
     copy: Labeler = "raw"
     noise: float = 0.0
     views: tuple[str, ...] = neutral(())
+    soft: bool = neutral(False)
+    renormalized: bool = neutral(False)
+    graph: Graph | None = neutral(None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether what the teacher gives every class of an image is needed."""
+        return self.soft or self.renormalized
 
     @property
     def copies(self) -> tuple[Copy, ...]:
@@ -52,7 +64,7 @@ class Labels:
     @property
     def passes(self) -> float:
         """Forward passes over an image that its label takes, those over a resized one counted by its pixels."""
-        return len(self.copies) * sum(view.pixels for view in self.seen)
+        return len(self.copies) * sum(view.pixels for view in self.seen) + (self.graph is not None)
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,7 @@ class Stage:
         start: the stage whose nets of the same lines this one continues with; None for fresh nets.
         truth: which labels it may see; "everything" only for the Oracle.
         share: the part of the labeled list it sees; None for all.
+        before: a start for others, which knows no class yet: it is not scored, and no result shows it.
     """
 
     name: str
@@ -89,6 +102,7 @@ class Stage:
     labels: Labels | None = None
     truth: Literal["labeled", "everything"] = "labeled"
     share: Share | None = None
+    before: bool = neutral(False)
 
     def __post_init__(self) -> None:
         if len(self.lines) != self.objective.lines:

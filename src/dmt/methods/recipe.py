@@ -44,6 +44,10 @@ class Recipe:
     epochs_round: int | tuple[int, ...] = option(
         750, "each round: passes over its pseudo-labeled set; a list for one number a round"
     )
+    pretrain: Literal["none", "rotation", "simsiam"] = option(
+        "none", "images: what fresh nets learn from unlabeled images first: none, rotation or simsiam", neutral=True
+    )
+    epochs_pretrain: int = option(100, "pretrain: passes over the unlabeled images, batch of them a step", neutral=True)
     rate: float = option(0.2, "learning rate of Baseline and Oracle")
     rate_round: float | tuple[float, ...] = option(0.1, "learning rate of a round; a list for one a round")
     rate_ramp: str = option("cosine", "how the learning rate falls: cosine, poly or constant")
@@ -85,6 +89,9 @@ class Recipe:
     labeling_views: tuple[str, ...] = option(
         (), "more views of an image that its label averages (ours): flip; for pixels also scales, 0.75", neutral=True
     )
+    soft_labels: bool = option(
+        False, "rounds of images: learn all probabilities of the teacher instead of its label", neutral=True
+    )
     strong_pseudo: bool = option(
         False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
     )
@@ -111,7 +118,16 @@ class Recipe:
         """Refuse values that no training could mean."""
         if self.rate_ramp not in ramps.RATES:
             raise unknown("rate_ramp", self.rate_ramp, ramps.RATES)
-        counts = ("batch", "batch_pseudo", "batch_labeled", "epochs", "epochs_oracle", "epochs_round", "weight_every")
+        counts = (
+            "batch",
+            "batch_pseudo",
+            "batch_labeled",
+            "epochs",
+            "epochs_oracle",
+            "epochs_round",
+            "weight_every",
+            "epochs_pretrain",
+        )
         for key in counts:
             for value in self._values(key):
                 require(key, value, value >= 1, "at least 1")

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from dmt.core import labeling_views
+from dmt.core.graph import Graph
 from dmt.core.schedule import Descent, Schedule
-from dmt.methods.groups import OnlineOptions
+from dmt.methods.groups import CBSTOptions, GraphOptions, OnlineOptions
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe, Round
 from dmt.objectives.itself import Online
@@ -47,6 +48,26 @@ def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = Fa
         start = None if restart else teacher
         stages.append(_round("A", each, recipe, weighting, _labels(recipe, teacher, "A", each.fraction), start))
     return Plan(tuple(stages), (stages[-1].name,))
+
+
+def class_balanced(recipe: Recipe, own: CBSTOptions) -> Plan:
+    """CBST: a chain that continues, every label counted alike, ranked or chosen by class."""
+    plan = chain(recipe, "uniform", restart=False, per_class=True)
+    return _with_labels(plan, renormalized=True) if own.renormalized else plan
+
+
+def graph_labels(recipe: Recipe, own: GraphOptions) -> Plan:
+    """CL with labels that spread over a graph of the teacher's features."""
+    return _with_labels(chain(recipe, "uniform", restart=True), graph=Graph(own.neighbors, own.reach))
+
+
+def _with_labels(plan: Plan, **changes: Any) -> Plan:
+    """The same with pseudo labels made otherwise."""
+    stages = (
+        stage if stage.labels is None else replace(stage, labels=replace(stage.labels, **changes))
+        for stage in plan.stages
+    )
+    return replace(plan, stages=tuple(stages))
 
 
 def pair(recipe: Recipe, weighting: str) -> Plan:
@@ -95,6 +116,7 @@ def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Lab
         # without a look of its own there is nothing to save
         weight_every=recipe.weight_every if dynamic and (asked_weak or given.mixup is not None) else 1,
         class_weights=recipe.class_weights,
+        soft=recipe.soft_labels,
     )
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, given.epochs, given.rate, **sizes)
@@ -118,4 +140,5 @@ def _afresh(recipe: Recipe, schedule: Schedule) -> Schedule:
 
 def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:
     views = labeling_views.sorted_names(recipe.labeling_views)
-    return Labels(by, line, fraction, recipe.per_class, recipe.labeler, recipe.pseudo_noise, views)
+    noise, soft = recipe.pseudo_noise, recipe.soft_labels
+    return Labels(by, line, fraction, recipe.per_class, recipe.labeler, noise, views, soft)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import deeplab, fpn, names, smp_nets, torchvision_pair
+from dmt.models import deeplab, embedding, fpn, names, smp_nets, torchvision_pair
 from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen, Tuned
 from dmt.models.perceptron import Perceptron
@@ -70,9 +70,16 @@ class Normalized(nn.Module):
         self.register_buffer("std", torch.tensor(normalization.std).view(1, -1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
+        return self.body(self._normal(images))  # type: ignore[no-any-return]
+
+    def embed(self, images: Tensor) -> Tensor:
+        """What the last layer reads, (N, F)."""
+        return embedding.embed(self.body, self._normal(images))
+
+    def _normal(self, images: Tensor) -> Tensor:
         if images.dim() < 4:  # features, as a frozen encoder gave them before
-            return self.body(images)  # type: ignore[no-any-return]
-        return self.body((images - self.mean) / self.std)  # type: ignore[no-any-return]
+            return images
+        return (images - self.mean) / self.std
 
 
 def build(spec: NetSpec, seed: int) -> Normalized:

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from dmt.core import losses, mixing, ramps, recall, trees, weighting
@@ -13,7 +14,7 @@ from dmt.core.mixing import Mix
 from dmt.core.weighting import Opinion
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
 from dmt.options import neutral
-from dmt.types import STRONG, TRAIN, WEAK, Batch, BatchShape, Sizes, Target
+from dmt.types import IGNORE, STRONG, TRAIN, WEAK, Batch, BatchShape, Sizes, Target
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Stored(Objective):
             (docs/decisions, 30); 1 looks at all.
         class_weights: how much a site counts by the class it learns, beside its weight; all alike if there are none.
             Not with mixup.
+        soft: learn all stored probabilities of an image; its label still decides how much they count.
     """
 
     views: ClassVar[tuple[str, ...]] = (TRAIN,)
@@ -48,6 +50,7 @@ class Stored(Objective):
     double_statistics: bool = False
     weight_every: int = neutral(1)
     class_weights: tuple[float, ...] = neutral(())
+    soft: bool = neutral(False)
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.images, self._part(shape.unlabeled) + self._part(shape.labeled) if self.looks else 0)
@@ -117,7 +120,10 @@ class Stored(Objective):
         weights = torch.cat([weights, torch.ones_like(batch.truth, dtype=weights.dtype)])
         if self.class_weights:
             weights = weights * losses.of_classes(labels, self.class_weights)
-        sites = losses.per_mixed_site(logits, labels, weights, draw.mix)
+        if self.soft:
+            sites = losses.per_mixed_soft_site(logits, _soft(labels, target, logits.shape[1]), weights, draw.mix)
+        else:
+            sites = losses.per_mixed_site(logits, labels, weights, draw.mix)
         count = losses.labeled_sites(labels).clamp_min(1.0)
         logged |= {"pseudo": sites[:pseudo].sum() / count, "labeled": sites[pseudo:].sum() / count}
         return Loss(sites.sum() / count, detached(**logged), memory)
@@ -160,6 +166,14 @@ class StoredStrongAskedWeak(Stored):
     """Pseudo-labeled images in strong views, with weights from a look at weak ones. Ours."""
 
     views: ClassVar[tuple[str, ...]] = (STRONG, WEAK)
+
+
+def _soft(labels: Tensor, target: Target, classes: int) -> Tensor:
+    """(U + L, C): the stored probabilities where their label is learned, else all for the label; 0 without one."""
+    assert target.soft is not None, "soft labels must be stored"
+    hard = F.one_hot(labels.clamp_min(0), classes).float() * (labels != IGNORE)[:, None]
+    kept = labels[: len(target.labels)] == target.labels
+    return torch.cat([torch.where(kept[:, None], target.soft, hard[: len(kept)]), hard[len(kept) :]])
 
 
 def _cases(view: Opinion | None, target: Target, weights: Tensor) -> dict[str, Tensor]:

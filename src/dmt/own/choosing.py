@@ -218,6 +218,6 @@ def _cap(large: bool, side: int, chosen: int) -> str:
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
     if not unlabeled:
-        return "schedule: there are no unlabeled images, so only a Baseline can be trained"
+        return "schedule: there are no unlabeled images, so only labels can teach"
     rounds = f"{len(recipe.fractions)} rounds of epochs_round={recipe.epochs_round} over {unlabeled:,} images"
     return f"schedule: Baseline epochs={recipe.epochs} over {labels:,} labels, then {rounds}"

@@ -16,7 +16,12 @@ from dmt.own.rehearsal import Rates
 SHARE = 0.85
 """Of a budget that steps may fill: the rest is for what a rehearsal does not see."""
 
-LENGTHS = ("epochs", "epochs_round", *(f"{group}.epochs" for group in catalogue.groups()))
+LENGTHS = (
+    "epochs",
+    "epochs_round",
+    "epochs_pretrain",
+    *(f"{group}.epochs" for group, kind in catalogue.groups().items() if hasattr(kind, "epochs")),
+)
 """Options that say how long stages train; of these a budget changes those that the planned methods read."""
 
 SHORTENED = (*LENGTHS, "fractions", "stored_views")
@@ -117,8 +122,9 @@ def lengths(config: Config, methods: Sequence[str]) -> dict[str, Length]:
     """Options that say how long the stages of these methods train, with their values."""
     values = configuration.flat(config)
     planned = rehearsal.stages(config, methods)
-    longer = {key: configuration.override(config, {key: _each(values[key], lambda n: n + 1)}) for key in LENGTHS}
-    return {key: values[key] for key in LENGTHS if rehearsal.stages(longer[key], methods) != planned}
+    given = [key for key in LENGTHS if values[key] is not None]  # none: as another option has it
+    longer = {key: configuration.override(config, {key: _each(values[key], lambda n: n + 1)}) for key in given}
+    return {key: values[key] for key in given if rehearsal.stages(longer[key], methods) != planned}
 
 
 def _shortened(config: Config, methods: Sequence[str], factor: float) -> Config:

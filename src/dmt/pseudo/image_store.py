@@ -52,7 +52,7 @@ class ImageStore(Store[Tensor]):
         self, unlabeled: UnlabeledSet[Tensor], on_progress: ProgressCallback | None = None, cache: Path | None = None
     ) -> PseudoLabels[Tensor]:
         """Small enough to be in memory always."""
-        return PseudoLabels(self.target.labels, self.target.confidence, self.selected)
+        return PseudoLabels(self.target.labels, self.target.confidence, self.selected, self.target.soft)
 
     def kept_labels(self, positions: Tensor, like: Tensor) -> Tensor:
         return self.target.labels.where(self.selected, IGNORE)[positions].to(like.device)
@@ -63,6 +63,8 @@ class ImageStore(Store[Tensor]):
             "confidence": self.target.confidence,
             "selected": self.selected,
         }
+        if self.target.soft is not None:
+            tensors["soft"] = self.target.soft
         digest = files.write_tensors(folder / run_files.PSEUDO_IMAGES, tensors)
         # written last: its presence says that the labels are complete
         files.write_json(folder / run_files.PSEUDO, self.provenance | {DIGEST: digest})
@@ -78,18 +80,25 @@ class ImageStore(Store[Tensor]):
             labels, confidence, selected = (tensors[name] for name in ("labels", "confidence", "selected"))
         except KeyError as error:
             raise RunError(f"{path} is damaged: it has no {error}; {remedy}") from error
-        return cls(Target(labels.long(), confidence), selected, about)
+        return cls(Target(labels.long(), confidence, tensors.get("soft")), selected, about)
 
     def require_possible(self, folder: Path, images: int, classes: int) -> None:
         """Refuse labels that no teacher of so many images and classes can have given."""
         labels, confidence = self.target.labels, self.target.confidence
+        soft = confidence if self.target.soft is None else self.target.soft
         whole = all(tuple(each.shape) == (images,) for each in (labels, confidence, self.selected))
         if not whole or self.selected.dtype != torch.bool:
             wrong = f"it does not hold one label for each of {images:,} images"
         elif images and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
             wrong = f"some labels are none of the {classes} classes"
-        elif not bool(((confidence >= 0) & (confidence <= shapes.SUREST)).all()):  # false for NaN too
+        elif not all(map(_probable, (confidence, soft))):
             wrong = "some confidence is no probability"
+        elif self.target.soft is not None and tuple(soft.shape) != (images, classes):
+            wrong = f"it does not hold probabilities of {classes} classes for each image"
         else:
             return
         raise RunError(f"{folder / run_files.PSEUDO_IMAGES} is damaged: {wrong}; {store.remedy(folder)}")
+
+
+def _probable(values: Tensor) -> bool:
+    return bool(((values >= 0) & (values <= shapes.SUREST)).all())  # false for NaN too

@@ -4,7 +4,7 @@ The one folder that chooses between the store of images and that of pixels.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from dmt import files, run_files, schemas
-from dmt.core import codes, selection, streams
+from dmt.core import codes, graph, selection, streams
+from dmt.core.graph import Graph
 from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.processes import Processes
 from dmt.data.audits import Audit, LabelingObserver
@@ -23,7 +24,7 @@ from dmt.pseudo.pixel_writer import PixelWriter
 from dmt.pseudo.store import Store
 from dmt.tasks.base import Task, View
 from dmt.training import inference
-from dmt.types import ProgressCallback, Target
+from dmt.types import IGNORE, ProgressCallback, Target
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,9 @@ class Wish:
         noise: share of kept labels to corrupt, for stress tests.
         seed: of the stage that will learn from them; only the noise depends on it.
         provenance: who labels, in which round: stored beside the labels.
+        soft: store what the teacher gives every class, too.
+        renormalized: choose labels by probabilities divided by each class's threshold.
+        graph: spread the given labels over the teacher's features instead.
     """
 
     fraction: float
@@ -43,6 +47,9 @@ class Wish:
     noise: float = 0.0
     seed: int = 0
     provenance: dict[str, Any] = field(default_factory=dict)
+    soft: bool = False
+    renormalized: bool = False
+    graph: Graph | None = None
 
 
 class Teacher(NamedTuple):
@@ -53,6 +60,7 @@ class Teacher(NamedTuple):
     device: torch.device
     views: tuple[LabelingView, ...] = (PLAIN,)  # in which every net sees every image
     processes: Processes | None = None  # that take turns with the images; the first gets all labels
+    whole: bool = False  # whether what they give every class of an image is asked for
 
 
 @dataclass(frozen=True)
@@ -99,12 +107,21 @@ def observed(folder: Path) -> dict[str, Any]:
 
 def label(teacher: Teacher, wish: Wish) -> ImageStore:
     """A label for each image."""
-    nets, task, device, views, processes = teacher
-    target = inference.label(nets, task, task.unlabeled, device, views, processes)
-    selected = _choose(target, len(task.classes), wish.fraction, per_class=wish.per_class)
+    target, classes = _asked(teacher), len(teacher.task.classes)
+    if wish.graph is not None:
+        target = _spread(teacher, target, wish.graph)
+    if wish.renormalized:
+        target, selected = _renormalized(target, wish.fraction)
+    else:
+        selected = _choose(target, classes, wish.fraction, per_class=wish.per_class)
     if wish.noise:
-        target = _corrupt(target, selected, len(task.classes), wish.noise, wish.seed)
-    return ImageStore(target, selected, wish.provenance)
+        target = _corrupt(target, selected, classes, wish.noise, wish.seed)
+    return ImageStore(target if wish.soft else replace(target, soft=None), selected, wish.provenance)
+
+
+def _asked(teacher: Teacher) -> Target:
+    nets, task, device, views, processes, whole = teacher
+    return inference.label(nets, task, task.unlabeled, device, views, processes, soft=whole)
 
 
 def _make_pixels(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit[Any]) -> PixelStore:
@@ -138,9 +155,9 @@ def label_pixels(
 
 def help_label(teacher: Teacher) -> None:
     """Label what is this process's turn, for the first process."""
-    nets, task, device, views, processes = teacher
-    if not task.pixels:
-        inference.label(nets, task, task.unlabeled, device, views, processes)
+    processes = teacher.processes
+    if not teacher.task.pixels:
+        _asked(teacher)
         return
     for _, labels, found in _coded(teacher):
         assert processes is not None
@@ -154,7 +171,7 @@ def _coded(teacher: Teacher) -> Iterator[tuple[View, Tensor, Tensor]]:
 
     In the first process those of all images, in order; in others those that are its turn.
     """
-    nets, task, device, views, processes = teacher
+    nets, task, device, views, processes, _ = teacher
     single = len(nets) == len(views) == 1
     with inference.in_eval_mode(nets):
         for number, view in enumerate(task.views(task.unlabeled, device)):
@@ -187,6 +204,32 @@ def _choose(target: Target, classes: int, fraction: float, *, per_class: bool) -
     return selection.top(target.confidence, fraction)
 
 
+def _spread(teacher: Teacher, target: Target, wanted: Graph) -> Target:
+    """Labels that reach an image over the graph, with their share as confidence; where none does, its net's, unsure."""
+    task, device, net = teacher.task, teacher.device, teacher.nets[0]
+    parts = [inference.features(net, task, images, device) for images in (task.labeled, task.unlabeled)]
+    cosines, neighbors = graph.nearest(torch.cat(parts).to(device), wanted.neighbors)
+    given = torch.cat([task.labeled.labels, torch.full((len(task.unlabeled),), IGNORE)])
+    reached = graph.spread(cosines.cpu(), neighbors.cpu(), given, len(task.classes), wanted)[len(task.labeled) :]
+    total = reached.sum(1, keepdim=True)
+    confidence, labels = (reached / total.clamp_min(1e-300)).float().max(1)
+    known = total.squeeze(1) > 0
+    soft = None if target.soft is None else torch.where(known[:, None], (reached / total).float(), target.soft)
+    return Target(torch.where(known, labels, target.labels), confidence * known, soft)
+
+
+def _renormalized(target: Target, fraction: float) -> tuple[Target, Tensor]:
+    """CBST's own choice: of p_c / θ_c the largest is the label, kept if it is 1 or more; confidence stays p_c.
+
+    θ_c is the probability that the surest ``fraction`` of the images labeled c reach.
+    """
+    assert target.soft is not None, "renormalizing needs what the teacher gives every class"
+    thresholds = selection.thresholds(target.confidence, target.labels, fraction, target.soft.shape[1])
+    share, labels = (target.soft / thresholds).max(1)
+    confidence = target.soft.gather(1, labels[:, None]).squeeze(1)
+    return Target(labels, confidence, target.soft), share >= 1
+
+
 def _corrupt(target: Target, selected: Tensor, classes: int, share: float, seed: int) -> Target:
     """Replace a share of the kept labels by another class, drawn evenly; confidence stays. For stress tests."""
     rng = streams.stream(seed, "pseudo noise")
@@ -195,4 +238,8 @@ def _corrupt(target: Target, selected: Tensor, classes: int, share: float, seed:
     labels = target.labels.clone()
     shift = torch.from_numpy(rng.integers(1, classes, size=len(chosen)))
     labels[chosen] = (labels[chosen] + shift) % classes
-    return Target(labels, target.confidence)
+    if target.soft is None:
+        return Target(labels, target.confidence)
+    soft, right = target.soft.clone(), target.labels[chosen]  # the wrong class gets what the right one had
+    soft[chosen, labels[chosen]], soft[chosen, right] = target.soft[chosen, right], target.soft[chosen, labels[chosen]]
+    return Target(labels, target.confidence, soft)

@@ -41,7 +41,7 @@ def _row(study: Study, method: str) -> list[Cell]:
     jobs = study.of(method)
     steps = _cost(jobs, "steps")
     planned, foreseen = _forecast(study, method)
-    stages = [stage for job in jobs for stage in job.stages]
+    stages = [stage for job in jobs for stage in (*job.before, *job.stages)]
     lines = [line for stage in stages for line in stage.journal("interval")]
     memory = max((line["peak_memory_mb"] for line in lines if line.get("peak_memory_mb")), default=math.nan)
     time = sum(line["seconds"] for line in lines if line.get("waiting") is not None)
@@ -67,7 +67,7 @@ def _duration(seconds: float) -> Cell:
 
 
 def _cost(jobs: Sequence[JobResult], key: str) -> float:
-    return studies.spread(sum(_of(stage, key) for stage in job.stages) for job in jobs).mean
+    return studies.spread(sum(_of(stage, key) for stage in (*job.before, *job.stages)) for job in jobs).mean
 
 
 def _of(stage: StageResult, key: str) -> float:

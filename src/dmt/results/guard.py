@@ -68,7 +68,8 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
         yield Finding("no gain", "", text, gentler)
     else:
         text = f"{title} is indistinguishable from Baseline with the same labels: {guard_rules.points(change)}"
-        yield Finding("no gain", "", text, "several --seeds, more images to measure on, more unlabeled images")
+        more = ", more unlabeled images" if catalogue.get(job.method).semi_supervised else ""
+        yield Finding("no gain", "", text, f"several --seeds, more images to measure on{more}")
 
 
 def _gentler(job: JobResult) -> str:

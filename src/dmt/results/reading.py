@@ -19,7 +19,7 @@ from dmt.errors import ConfigError, RunError
 from dmt.results import net_results
 from dmt.results.net_results import BOTH, Net, NetResult
 from dmt.results.stage_results import StageResult, liked, of_stage, preference
-from dmt.runs import starting
+from dmt.runs import identity, starting
 from dmt.runs.folder import Folder, Job, plain, warnings_of
 from dmt.tasks import opening
 from dmt.tasks.pool import Pool
@@ -55,6 +55,7 @@ class JobResult:
         skipped: stages after that end, which are not trained.
         folds: what folds of a user's labels chose before, and what they expected, line by line.
         pool: how far a user's unlabeled photos are like the labeled ones; None where nobody looked.
+        before: stages that its nets started from, which know no class and have no score.
     """
 
     data: str
@@ -72,6 +73,7 @@ class JobResult:
     skipped: tuple[StageResult, ...] = ()
     folds: tuple[str, ...] = ()
     pool: Pool | None = None
+    before: tuple[StageResult, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -215,7 +217,9 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     if preset is not None and preset.start != "random" and "random" in starts.values():
         changes = (*changes, "start=random")  # the paper's rows start from published parameters
     origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
-    stages = tuple(each for outline in job.stages for each in of_stage(folder, outline))
+    every = [(outline, each) for outline in job.stages for each in of_stage(folder, outline)]
+    stages = tuple(each for outline, each in every if not outline.get(identity.BEFORE))
+    before = tuple(each for outline, each in every if outline.get(identity.BEFORE))
     _require_alike(stages)
     result = JobResult(manifest["data"], job.method, job.seed, stages, tuple(job.results), changes, origin)
     shares = manifest["config"].get("share") is not None
@@ -223,7 +227,7 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     folds = tuple(manifest.get("search", {}).get("lines", ()))
     pool = Pool(manifest["pool"]["unlike"], tuple(manifest["pool"]["images"])) if "pool" in manifest else None
     result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
-    result = replace(result, folds=folds, pool=pool)
+    result = replace(result, folds=folds, pool=pool, before=before)
     patience = manifest["config"].get("stop_rounds")
     return result if patience is None else _by_validation(replace(result, patience=patience), patience)
 

@@ -19,6 +19,9 @@ FORMAT = 3
 """Part of every identity: raise it when the same options would train differently."""
 
 
+BEFORE = "before"
+"""The entry of a stage's outline that says that it is a start for others."""
+
 VIEWS = {"augment": TRAIN, "augment_weak": WEAK, "augment_strong": STRONG}
 """Options of the data that make one kind of view."""
 
@@ -64,7 +67,7 @@ class Work:
             "labels": None if stage.labels is None else dataclasses.asdict(stage.labels),
             "objective": _options(stage),
             "schedule": dataclasses.asdict(stage.schedule),
-        }
+        } | ({BEFORE: True} if stage.before else {})
 
 
 def identify(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -68,7 +68,7 @@ class Classification(Task):
         if pseudo is None:
             return Unlabeled(self.unlabeled.images)
         positions = pseudo.selected.nonzero().squeeze(1)
-        target = Target(pseudo.labels[positions], pseudo.confidence[positions])
+        target = Target(pseudo.labels, pseudo.confidence, pseudo.soft).take(positions)
         return Unlabeled(self.unlabeled.images, (positions, target))
 
     def views(self, images: Images, device: torch.device, wanted: Wanted = every) -> Iterator[View]:
@@ -149,13 +149,16 @@ def split_up(
     if found != list(data.shape):
         raise DataError(f"{data.name} has images of {list(data.shape)}, not {found}; is it the right folder?")
     parts = splits.draw(train.labels, len(data.classes), options.labels, options.validation, seed)
-    hidden = train.take(parts.unlabeled)
+    hidden, labeled = train.take(parts.unlabeled), train.take(parts.labeled)
+    if options.label_noise:
+        wrong = splits.mislabeled(labeled.labels, len(data.classes), options.label_noise, seed)
+        labeled = replace(labeled, labels=wrong)
     task = Classification(
         classes=data.classes,
         shape=data.shape,
         normalization=data.normalization,
         policies=options.policies,
-        labeled=train.take(parts.labeled),
+        labeled=labeled,
         unlabeled=hidden.without_truth(),
         validation=train.take(parts.validation),
         test=test,

@@ -1,6 +1,6 @@
 """Nets at work: predictions and scores, always in eval mode, with float32 logits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -154,6 +154,14 @@ def _score(meter: Confusion, pixels: bool) -> Score:
 
 
 @torch.no_grad()
+def features(net: nn.Module, task: Task, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Tensor:
+    """(N, F) what the last layer of a net reads of each image, on the host."""
+    told: Callable[[Tensor], Tensor] = net.embed  # type: ignore[assignment]
+    with in_eval_mode([net]):
+        return torch.cat([task.logits(view, PLAIN, told).float().cpu() for view in task.views(images, device)])
+
+
+@torch.no_grad()
 def label(
     nets: Sequence[nn.Module],
     task: Task,
@@ -161,19 +169,28 @@ def label(
     device: torch.device,
     views: Sequence[LabelingView] = (PLAIN,),
     processes: Processes | None = None,
+    *,
+    soft: bool = False,
 ) -> Target:
     """The label that the nets together give every image, and its confidence, on the host; pixels are streamed.
 
     Args:
         processes: that take turns with the views; each gets all labels.
+        soft: keep what they give every class, too.
     """
     # room for all at once: small results between the large tensors of a pass would keep the heap from shrinking
-    target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)))
+    whole = torch.zeros(len(images), len(task.classes)) if soft else None
+    target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)), whole)
     with in_eval_mode(nets):
         for view in task.views(images, device, every if processes is None else processes.has_turn):
-            confidence, labels = mean(nets, task, view, views).max(1)
+            found = mean(nets, task, view, views)
+            confidence, labels = found.max(1)
             target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
+            if whole is not None:
+                whole[view.positions] = found.cpu()
     if processes is not None:  # zeros elsewhere: a sum is exact
         processes.sum_(target.labels)
         processes.sum_(target.confidence)
+        if whole is not None:
+            processes.sum_(whole)
     return target

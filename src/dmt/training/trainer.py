@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dmt.core import batchnorm, batchnorm_sync, blocks, streams, trees
+from dmt.core import batchnorm, batchnorm_sync, blocks, losses, streams, trees
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.errors import DivergenceError
 from dmt.objectives.base import Cast, Objective, Part, Progress
 from dmt.tasks.base import Batches
+from dmt.training import inference
 from dmt.training.optimizers import Optimizers
 from dmt.training.recording import Recorded
 
@@ -29,6 +30,7 @@ class Student:
         self._net = net
         self._execution = execution
         self._forward: Callable[[Tensor], Tensor] = execution.compiled_net(net)
+        self._embed: Callable[[Tensor], Tensor] | None = None
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         if update_statistics:
@@ -36,22 +38,41 @@ class Student:
         with batchnorm.statistics_untouched(self._net):
             return self._logits(images)
 
+    def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        images = images.detach().requires_grad_()
+        with inference.in_eval_mode([self._net]):
+            (found,) = torch.autograd.grad(losses.per_site(self._logits(images), labels).sum(), images)
+        processes = self._execution.processes
+        return found if processes is None else processes.all_rows(found[processes.rows(len(found))], len(found))
+
     @torch.no_grad()
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         return self(images, update_statistics=update_statistics)
 
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        if self._embed is None:  # few methods ask for it, and not every net can tell
+            told: Callable[[Tensor], Tensor] = self._net.embed  # type: ignore[assignment]
+            self._embed = self._execution.compiled(told)
+        if update_statistics:
+            return self._shared(self._embed, images)
+        with batchnorm.statistics_untouched(self._net):
+            return self._shared(self._embed, images)
+
     def _logits(self, images: Tensor) -> Tensor:
+        return self._shared(self._forward, images)
+
+    def _shared(self, forward: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
         processes = self._execution.processes
         if processes is None:
-            return self._own(images)
-        return processes.gathered(self._own(images[processes.rows(len(images))]), len(images))
+            return self._own(forward, images)
+        return processes.gathered(self._own(forward, images[processes.rows(len(images))]), len(images))
 
-    def _own(self, images: Tensor) -> Tensor:
+    def _own(self, forward: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
         if images.dim() == 4:  # and not features of them
             images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
-            logits = self._forward(images)
-        return logits.float()
+            found = forward(images)
+        return found.float()
 
 
 class SlowTeacher:

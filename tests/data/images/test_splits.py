@@ -37,3 +37,11 @@ def test_uneven_or_impossible_counts_are_refused() -> None:
         splits.draw(LABELS, 10, labeled=55, validation=0, seed=1)
     with pytest.raises(ConfigError, match="set labels lower"):
         splits.draw(LABELS, 10, labeled=1900, validation=200, seed=1)
+
+
+def test_wrong_labels_are_as_many_as_asked_for_and_never_right() -> None:
+    labels = torch.arange(50) % 5
+    wrong = splits.mislabeled(labels, 5, 0.3, seed=1)
+    assert int((wrong != labels).sum()) == 15
+    assert set(wrong.tolist()) <= set(range(5))
+    assert not torch.equal(wrong, splits.mislabeled(labels, 5, 0.3, seed=2))

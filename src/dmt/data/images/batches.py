@@ -96,8 +96,7 @@ class ImageBatches:
             self._unlabeled = unlabeled.images.to(device)
             if unlabeled.taught is not None:
                 positions, target = unlabeled.taught
-                moved = Target(target.labels.to(device), target.confidence.to(device))
-                self._taught = positions.to(device), moved
+                self._taught = positions.to(device), target.to(device)
             count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
             self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
             if isinstance(unlabeled.images, Squares):
@@ -142,8 +141,7 @@ class ImageBatches:
         positions, target = drawn.unlabeled, None
         if self._taught is not None:
             positions = self._taught[0][drawn.unlabeled]
-            stored = self._taught[1]
-            target = Target(stored.labels[drawn.unlabeled], stored.confidence[drawn.unlabeled])
+            target = self._taught[1].take(drawn.unlabeled)
         others = self._unlabeled[positions] if drawn.others is None else drawn.others
         views, labeled = self._views(images, others, drawn.augment)
         return Batch(labeled, truth, views, target, positions)

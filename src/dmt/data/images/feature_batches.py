@@ -46,8 +46,7 @@ class FeatureBatches:
             self._unlabeled = unlabeled.images.to(self._device)
             if unlabeled.taught is not None:
                 positions, target = unlabeled.taught
-                moved = Target(target.labels.to(self._device), target.confidence.to(self._device))
-                self._taught = positions.to(self._device), moved
+                self._taught = positions.to(self._device), target.to(self._device)
             count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
             self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
         # there is no height and width: a feature is what the encoder made of all pixels
@@ -78,8 +77,7 @@ class FeatureBatches:
             return Batch(images, truth)
         chosen, target = drawn.unlabeled[0][:, 0], None
         if self._taught is not None:
-            stored = self._taught[1]
-            target = Target(stored.labels[chosen], stored.confidence[chosen])
+            target = self._taught[1].take(chosen)
             chosen = self._taught[0][chosen]
         seen = {
             name: self._unlabeled[chosen, rows[:, 1]].float()

@@ -7,7 +7,7 @@ from dmt.data.images import augment
 from dmt.data.images.augment import Augment
 from dmt.data.images.datasets import DATASETS
 from dmt.errors import ConfigError, unknown
-from dmt.options import option
+from dmt.options import option, require
 from dmt.types import Sizes
 
 
@@ -26,12 +26,17 @@ class DataOptions:
         None, "augmentation of strong views (online methods, strong_pseudo); none: by augment", neutral=True
     )
 
+    label_noise: float = option(
+        0.0, "stress test: share of the given labels replaced by a wrong class (co-teaching)", neutral=True
+    )
+
     def __post_init__(self) -> None:
         if self.dataset not in DATASETS:
             raise unknown("data set", self.dataset, DATASETS)
         for name in (self.augment, self.augment_weak, self.augment_strong):
             if name is not None and name not in augment.POLICIES:
                 raise unknown("augmentation", name, augment.POLICIES)
+        require("label_noise", self.label_noise, 0 <= self.label_noise < 1, "at least 0 and below 1")
         classes, train = len(DATASETS[self.dataset].classes), DATASETS[self.dataset].train
         for key, least in (("labels", classes), ("validation", 0)):
             value = getattr(self, key)

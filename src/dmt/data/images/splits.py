@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmt.core import streams
+from dmt.core import selection, streams
 from dmt.errors import ConfigError
 
 
@@ -55,6 +55,15 @@ def carve(labels: Tensor, classes: int, count: int, role: str) -> tuple[Tensor, 
     carved = np.sort(np.concatenate([each[:per_class] for each in members]))
     rest = np.sort(np.concatenate([each[per_class:] for each in members]))
     return torch.from_numpy(rest), torch.from_numpy(carved)
+
+
+def mislabeled(labels: Tensor, classes: int, share: float, seed: int) -> Tensor:
+    """Labels of which a share was replaced by another class, drawn evenly: for stress tests."""
+    rng = streams.stream(seed, "label noise")
+    chosen = torch.from_numpy(rng.permutation(len(labels))[: selection.quota(share, len(labels))])
+    wrong = labels.clone()
+    wrong[chosen] = (wrong[chosen] + torch.from_numpy(rng.integers(1, classes, size=len(chosen)))) % classes
+    return wrong
 
 
 def _even(count: int, classes: int, key: str) -> int:
