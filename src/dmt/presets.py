@@ -9,6 +9,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
+from dmt.methods.adaptive import FlexMatchOptions, FreeMatchOptions, SoftMatchOptions
 from dmt.methods.groups import Groups, OnlineOptions
 from dmt.methods.online import (
     CrossPseudoOptions,
@@ -79,6 +80,9 @@ _MIX: dict[str, Any] = {
 PUBLISHED_IMAGES = Groups.of(
     FixMatchOptions(**_FIX),
     UDAOptions(**_FIX),
+    FlexMatchOptions(**_FIX),
+    FreeMatchOptions(**_FIX),
+    SoftMatchOptions(**_FIX),
     PseudoLabelOptions(**_MIX),
     PiModelOptions(**_MIX),
     MeanTeacherOptions(**_MIX | {"weight_decay": 0.2}),

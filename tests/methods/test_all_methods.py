@@ -226,7 +226,7 @@ def test_that_test_would_notice_a_loss_multiplied_by_0(lesson: Lesson) -> None:
 
 @pytest.mark.parametrize("lesson", [each for each in TAUGHT if hasattr(each.objective, "weight")], ids=str)
 def test_without_weight_no_net_is_moved(lesson: Lesson) -> None:
-    objective = dataclasses.replace(lesson.objective, weight=0.0)  # type: ignore[type-var]
+    objective = dataclasses.replace(lesson.objective, **by_hand.weightless(lesson.objective))  # type: ignore[type-var]
     assert not any(taught(dataclasses.replace(lesson, objective=objective)))
 
 

@@ -8,8 +8,8 @@ To add an objective, write its formula and add a `Case` to `CASES`; `tests/metho
 
 import dataclasses
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dmt.core.pasting import Paste
+from dmt.objectives.adaptive import FlexMatch, FreeMatch, SoftMatch
 from dmt.objectives.base import Cast, Loss, Objective
 from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, Online, Pasted, PiModel, PseudoLabel
 from dmt.objectives.peers import CrossPseudo, CrossPseudoPasted
@@ -90,6 +91,7 @@ class Case:
     Attributes:
         separate: whether labeled and unlabeled terms are means of their own, so that repeating either batch changes
             nothing.
+        memory: what the step before left behind.
     """
 
     objective: Objective
@@ -99,6 +101,7 @@ class Case:
     pseudo: Target | None = None
     separate: bool = True
     name: str = ""
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __str__(self) -> str:
         kind = "pixels" if self.pixels else "images"
@@ -132,7 +135,7 @@ def step(case: Case, *, draw: Any = None, **changes: Any) -> Step:
     students = [Table(rows(each), case.pixels) for each in nets]
     teachers = [SlowTable(rows(each), case.pixels) for each in slow]
     batch = batch_of(case)
-    cast = Cast(tuple(students), tuple(teachers))
+    cast = Cast(tuple(students), tuple(teachers), memory=case.memory)
     return Step(objective.loss(cast, batch, case.draw if draw is None else draw), students, list(teachers))
 
 
@@ -148,6 +151,11 @@ def batch_of(case: Case) -> Batch:
         positions=torch.arange(2),
         valid=torch.tensor(VALID) if case.pixels else None,
     )
+
+
+def weightless(objective: Objective) -> dict[str, float]:
+    """Its options that weigh a term, all 0."""
+    return {each.name: 0.0 for each in dataclasses.fields(objective) if each.name.split("_")[0] == "weight"}  # type: ignore[arg-type]
 
 
 def expected(case: Case) -> float:
@@ -255,6 +263,55 @@ def fixmatch(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float
     teach = p(theirs[0]["weak"])
     kept = teach.max(1) >= 0.95
     return supervised(ours[0][LABELED]) + 3.0 * mean(kept * ce(ours[0]["strong"], teach.argmax(1)))
+
+
+def flexmatch(limits: list[float]) -> Formula:
+    """FixMatch with a threshold for each class."""
+
+    def formula(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+        teach = p(theirs[0]["weak"])
+        kept = teach.max(1) >= np.array(limits)[teach.argmax(1)]
+        return supervised(ours[0][LABELED]) + 3.0 * mean(kept * ce(ours[0]["strong"], teach.argmax(1)))
+
+    return formula
+
+
+def freematch(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+    """Both samples are kept; on strong views they are given classes 2 and 0, so class 1 is left out."""
+    teach, found = p(theirs[0]["weak"]), p(ours[0]["strong"])
+    usual = 0.9 * np.array(AVERAGES["probabilities"]) + 0.1 * teach.mean(0)
+    labels = 0.9 * np.array(AVERAGES["labels"]) + 0.1 * np.array([0.5, 0.5, 0.0])
+    limits = (0.9 * 0.4 + 0.1 * teach.max(1).mean()) * usual / usual.max()
+    kept = teach.max(1) >= limits[teach.argmax(1)]
+    assert kept.all()
+    assert found.argmax(1).tolist() == [2, 0]
+    wanted = usual / labels / (usual / labels).sum()
+    given = found.mean(0)[[0, 2]] / found.mean(0)[[0, 2]].sum()  # each is given to half of them
+    fairness = float((wanted[[0, 2]] * np.log(given)).sum())
+    return supervised(ours[0][LABELED]) + 3.0 * mean(ce(ours[0]["strong"], teach.argmax(1))) + 0.5 * fairness
+
+
+def softmatch(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+    """Aligned confidence decides the weight, and labels are those before."""
+    teach = p(theirs[0]["weak"])
+    confidence = teach.max(1)
+    usual = 0.9 * np.array(AVERAGES["probabilities"]) + 0.1 * teach.mean(0)
+    middle = 0.9 * 0.6 + 0.1 * confidence.mean()
+    variance = 0.9 * 0.05 + 0.1 * ((confidence - confidence.mean()) ** 2).sum()  # of two, divided by one
+    even = teach * (1 / 3 + 1e-6) / (usual + 1e-6)
+    below = np.minimum((even / even.sum(1, keepdims=True)).max(1) - middle, 0.0)
+    weights = np.exp(-(below**2) / (2 * variance / 4))
+    assert weights[0] == 1.0
+    assert 0.1 < weights[1] < 0.9
+    return supervised(ours[0][LABELED]) + 3.0 * mean(weights * ce(ours[0]["strong"], teach.argmax(1)))
+
+
+AVERAGES: dict[str, list[float]] = {"probabilities": [0.5, 0.3, 0.2], "labels": [0.6, 0.1, 0.3]}
+"""Of FreeMatch and SoftMatch."""
+
+
+def _averages(**numbers: float | list[float]) -> dict[str, Tensor]:
+    return {name: torch.tensor(value) for name, value in numbers.items()}
 
 
 def fixmatch_seg(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
@@ -407,6 +464,16 @@ _ALL: list[Case] = [
     Case(PiModel(), torch.tensor(7.0), pi_model),
     Case(UDA(0.8, temperature=0.5, weight=2.0), None, uda),
     Case(FixMatch(0.95, weight=3.0), None, fixmatch),
+    Case(FlexMatch(0.999, weight=3.0), None, flexmatch([0.999, 0.999 / 3, 0.999 / 3]), name="seldom",
+         memory={"given": torch.tensor([0, 0, 1, IGNORE, 2])}),
+    Case(FlexMatch(0.95, weight=3.0), None, flexmatch([0.0, 0.95, 0.95 / 5]), name="never",
+         memory={"given": torch.tensor([1, 1, 1, IGNORE, 2])}),
+    Case(FlexMatch(0.95, weight=3.0), None, flexmatch([0.0, 0.95 / 7, 0.0]), name="begins",
+         memory={"given": torch.tensor([IGNORE, 1, IGNORE, IGNORE, IGNORE])}),
+    Case(FreeMatch(3.0, weight_fairness=0.5, memory_ema=0.9), None, freematch,
+         memory=_averages(threshold=0.4, **AVERAGES)),
+    Case(SoftMatch(3.0, memory_ema=0.9), None, softmatch,
+         memory=_averages(mean=0.6, variance=0.05, probabilities=AVERAGES["probabilities"])),
     Case(FixMatchSeg(0.95), PASTE, fixmatch_seg, True),
     Case(MeanTeacher(), torch.tensor(5.0), mean_teacher),
     Case(MeanTeacherSeg(), torch.tensor(0.5), mt_seg, True),

@@ -32,6 +32,6 @@ def test_only_what_learns_gets_a_gradient(case: Case) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if hasattr(case.objective, "weight")], ids=str)
 def test_without_weight_the_truth_alone_teaches(case: Case) -> None:
     draw = torch.tensor(0.0) if isinstance(case.draw, torch.Tensor) else None
-    nothing = by_hand.step(case, draw=draw, weight=0.0).loss.total
+    nothing = by_hand.step(case, draw=draw, **by_hand.weightless(case.objective)).loss.total
     alone = sum(by_hand.supervised(net[by_hand.LABELED]) for net in case.given()[0])
     assert float(nothing.detach()) == pytest.approx(alone, rel=1e-5)

@@ -1,2 +1,2 @@
 """What one step descends, by who teaches: `truth` (labels), `stored` (an earlier stage), `itself` (the net, now),
-`slow` (its slow copy), `peers` (another net)."""
+`adaptive` (the same, by what it remembers), `slow` (its slow copy), `peers` (another net)."""
