@@ -11,6 +11,7 @@ from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
 from dmt.methods.adaptive import FlexMatchOptions, FreeMatchOptions, SoftMatchOptions
 from dmt.methods.groups import Groups, OnlineOptions
+from dmt.methods.guessing import MixMatchOptions, ReMixMatchOptions
 from dmt.methods.online import (
     CrossPseudoOptions,
     CrossPseudoPastedOptions,
@@ -86,6 +87,8 @@ PUBLISHED_IMAGES = Groups.of(
     PseudoLabelOptions(**_MIX),
     PiModelOptions(**_MIX),
     MeanTeacherOptions(**_MIX | {"weight_decay": 0.2}),
+    MixMatchOptions(**_MIX | {"epochs": 900}),
+    ReMixMatchOptions(**_MIX | {"epochs": 280}),
     CrossPseudoOptions(**_FIX | {"epochs": 1000}),
 )
 """CIFAR-10: optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps."""

@@ -39,6 +39,9 @@ class Says:
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         raise AssertionError("one joint forward is enough")
 
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        raise AssertionError("logits are enough")
+
 
 def loss(
     objective: Objective,

@@ -25,6 +25,9 @@ class Linear:
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         raise AssertionError("labels need no weights")
 
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        raise AssertionError("labels need no features")
+
 
 def batch(generator: torch.Generator) -> Batch:
     return Batch(torch.rand(6, 3, 2, 2, generator=generator), torch.randint(0, 5, (6,), generator=generator))

@@ -89,11 +89,12 @@ def test_a_part_follows_its_own_rule_and_the_nets_ramp() -> None:
     nets = {"A": Net(0), "B": Net(1)}
     torch.manual_seed(2)
     module = nn.Linear(3, 2)
-    part = Part(module, Descent(0.001, "adam", momentum=0.5, weight_decay=0.0))
+    rule = Descent(0.001, "adam", momentum=0.5, weight_decay=0.0)
+    part = Part(module, rule)
     descent = Descent(0.05, weight_decay=0.1)
     twins, twin = deepcopy(nets), deepcopy(module)
     ours = Optimizers(nets, {"judge": part}, descent)
-    theirs = [*(reference(descent, each) for each in twins.values()), reference(part.descent, twin)]
+    theirs = [*(reference(descent, each) for each in twins.values()), reference(rule, twin)]
     for step, rate in enumerate(RATES):
         gradients(*nets.values(), *twins.values(), module, twin, step=step)
         ours.step(torch.tensor(rate))
@@ -103,6 +104,24 @@ def test_a_part_follows_its_own_rule_and_the_nets_ramp() -> None:
             optimizer.step()
     for one, other in ((nets["A"], twins["A"]), (nets["B"], twins["B"]), (module, twin)):
         torch.testing.assert_close(flat(one), flat(other))
+
+
+def test_a_part_without_a_rule_is_moved_like_the_nets() -> None:
+    net, module = Net(0), nn.Linear(3, 2)
+    descent = Descent(0.05, "nesterov", weight_decay=0.1, decay="kernels")
+    twins = deepcopy(net), deepcopy(module)
+    ours = Optimizers({"A": net}, {"head": Part(module)}, descent)
+    theirs = [reference(descent, each) for each in twins]
+    for step, rate in enumerate(RATES):
+        gradients(net, module, *twins, step=step)
+        ours.step(torch.tensor(rate))
+        for optimizer in theirs:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+    for mine, twin in zip((net, module), twins, strict=True):
+        for value, expected in zip(mine.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(value, expected)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

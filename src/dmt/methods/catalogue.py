@@ -12,7 +12,7 @@
 | dmt-naive | as dmt          | as dmt             | naive           |
 | dmt-flip  | as dmt          | as dmt             | flip            |
 
-Methods that label within the step are one stage each (`methods/online.py`, `methods/adaptive.py`).
+Methods that label within the step are one stage each (`methods/online.py`, `adaptive.py`, `guessing.py`).
 
 With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain, and Baseline
 trains both nets on all labels, so that a pair is compared with a pair.
@@ -21,7 +21,7 @@ trains both nets on all labels, so that a pair is compared with a pair.
 from collections.abc import Iterable
 
 from dmt.errors import unknown
-from dmt.methods import adaptive, online, shapes
+from dmt.methods import adaptive, guessing, online, shapes
 from dmt.methods.groups import MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
@@ -199,6 +199,7 @@ METHODS: dict[str, Method] = {
             options=online.FixMatchOptions,
         ),
         *adaptive.METHODS,
+        *guessing.METHODS,
         Method(
             "mean-teacher",
             "Mean Teacher",

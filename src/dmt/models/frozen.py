@@ -35,7 +35,15 @@ class OnEncoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (N, C, H, W) to logits (N, classes)."""
-        return self.head(self.encoder(images.contiguous(memory_format=torch.channels_last)))  # type: ignore[no-any-return]
+        return self.head(self.seen(images))  # type: ignore[no-any-return]
+
+    def embed(self, images: Tensor) -> Tensor:
+        """The same to what the last layer reads, (N, F)."""
+        return self.head[0](self.seen(images))  # type: ignore[no-any-return]
+
+    def seen(self, images: Tensor) -> Tensor:
+        """Features (N, F) by the encoder."""
+        return self.encoder(images.contiguous(memory_format=torch.channels_last))  # type: ignore[no-any-return]
 
 
 class Frozen(OnEncoder):
@@ -47,16 +55,16 @@ class Frozen(OnEncoder):
     def __init__(self, encoder: nn.Module, features: int, classes: int, offset: int = 0) -> None:
         super().__init__(encoder.requires_grad_(False), features, classes, offset)
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Images (N, C, H, W), or features of them, to logits (N, classes).
+    def seen(self, images: Tensor) -> Tensor:
+        """Of images (N, C, H, W), or found among what encoders saw in them before.
 
-        Features are (N, F), or (N, V, F) for several views of each image, of which the first counts; those of other
+        That is (N, F), or (N, V, F) for several views of each image, of which the first counts; features of other
         encoders may stand beside them.
         """
         if images.dim() == 4:
-            return super().forward(images)
+            return super().seen(images)
         first = images[:, 0] if images.dim() == 3 else images
-        return self.head(first.narrow(-1, self.offset, self.features))  # type: ignore[no-any-return]
+        return first.narrow(-1, self.offset, self.features)
 
 
 class Tuned(OnEncoder):

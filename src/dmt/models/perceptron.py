@@ -25,5 +25,9 @@ class Perceptron(nn.Module):
 
         Features may be (N, V, F), several views of each image, of which the first counts.
         """
+        return self.head(self.embed(rows))  # type: ignore[no-any-return]
+
+    def embed(self, rows: Tensor) -> Tensor:
+        """The same to what the head reads, (N, F)."""
         first = rows[:, 0] if rows.dim() == 3 else rows.flatten(1)
-        return self.head(self.hidden(first))  # type: ignore[no-any-return]
+        return self.hidden(first)  # type: ignore[no-any-return]

@@ -37,5 +37,9 @@ class SmallResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes)."""
+        return self.head(self.embed(images))  # type: ignore[no-any-return]
+
+    def embed(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) to what the head reads, (N, F)."""
         features = self.blocks(F.relu(self.norm(self.stem(images))))
-        return self.head(torch.mean(features, dim=(2, 3)))  # type: ignore[no-any-return]
+        return torch.mean(features, dim=(2, 3))

@@ -26,6 +26,9 @@ class Net(Protocol):
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
 
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        """What the last layer of a net for images reads, (N, F) float32, with gradient, in train mode."""
+
 
 class Teacher(Protocol):
     """A slow copy, as an objective sees it: eval mode, no gradient, float32 logits (N, C, *S)."""
@@ -64,10 +67,13 @@ class Cast:
 
 @dataclass(frozen=True)
 class Part:
-    """A module trained beside the nets, by a rule of its own; saved with the stage, never shipped."""
+    """A module trained beside the nets, by a rule of its own or, without one, by theirs.
+
+    It is saved with the stage and never shipped.
+    """
 
     module: nn.Module
-    descent: Descent
+    descent: Descent | None = None
 
 
 @dataclass(frozen=True)
@@ -140,12 +146,21 @@ class Objective(ABC):
     input_gradient: ClassVar[bool] = False
     """Whether `loss` takes a gradient with respect to images: then steps are neither compiled nor recorded."""
 
+    @property
+    def embeds(self) -> bool:
+        """Whether `loss` asks nets for what their last layer reads."""
+        return False
+
     def memory(self, sizes: Sizes, classes: int) -> Mapping[str, Tensor]:
         """What the first step finds: tensors of fixed shape, small, on the host."""
         return {}
 
     def parts(self, channels: int, classes: int) -> Mapping[str, Part]:
-        """Modules to train beside the nets, fresh."""
+        """Modules to train beside the nets, fresh.
+
+        Args:
+            channels: of what nets' last layers read, if the objective asks for that; else of images.
+        """
         return {}
 
     @abstractmethod

@@ -24,6 +24,7 @@ from dmt.pseudo.labeler import Teacher, Wish
 from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
 from dmt.tasks.features import FeatureTask
+from dmt.training import beside
 from dmt.training.trainer import Trainer, Training
 
 Nets = Mapping[str, nn.Module]
@@ -98,8 +99,10 @@ class InMemory:
         steps = steps if longest is None else min(steps, longest)
         batches = self.task.batches(labeled, pseudo, stage.batch_plan(seed), self.execution)
         memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
+        line = stage.lines[0]
+        parts = beside.parts(stage.objective, nets[line], self.task.net_spec(self.net_of(line)), seed)
         clean = partial(self.task.clean_images, seed)
-        training = Training(stage.objective, stage.schedule, steps, seed, memory=memory, clean=clean)
+        training = Training(stage.objective, stage.schedule, steps, seed, parts, memory, clean)
         trainer = Trainer(nets, training, batches, self.execution)
         try:
             with torch.random.fork_rng(devices=[self.execution.device] if self.execution.on_cuda else []):

@@ -42,7 +42,7 @@ class Optimizers:
         self._add(named, encoders, descent, descent.rate)
         for name, part in parts.items():
             beside = {f"{name}.{key}": parameter for key, parameter in part.module.named_parameters()}
-            self._add(beside, set(), part.descent, descent.rate)
+            self._add(beside, set(), part.descent or descent, descent.rate)
 
     def _add(self, named: Named, encoders: set[str], descent: Descent, rate: float) -> None:
         optimizer = _build(_groups(named, encoders, descent, rate), descent, next(iter(named.values())).device)

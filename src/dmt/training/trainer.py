@@ -29,6 +29,7 @@ class Student:
         self._net = net
         self._execution = execution
         self._forward: Callable[[Tensor], Tensor] = execution.compiled_net(net)
+        self._embed: Callable[[Tensor], Tensor] | None = None
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         if update_statistics:
@@ -40,18 +41,30 @@ class Student:
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         return self(images, update_statistics=update_statistics)
 
+    def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        if self._embed is None:  # few methods ask for it, and not every net can tell
+            told: Callable[[Tensor], Tensor] = self._net.embed  # type: ignore[assignment]
+            self._embed = self._execution.compiled(told)
+        if update_statistics:
+            return self._shared(self._embed, images)
+        with batchnorm.statistics_untouched(self._net):
+            return self._shared(self._embed, images)
+
     def _logits(self, images: Tensor) -> Tensor:
+        return self._shared(self._forward, images)
+
+    def _shared(self, forward: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
         processes = self._execution.processes
         if processes is None:
-            return self._own(images)
-        return processes.gathered(self._own(images[processes.rows(len(images))]), len(images))
+            return self._own(forward, images)
+        return processes.gathered(self._own(forward, images[processes.rows(len(images))]), len(images))
 
-    def _own(self, images: Tensor) -> Tensor:
+    def _own(self, forward: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
         if images.dim() == 4:  # and not features of them
             images = images.contiguous(memory_format=self._execution.layout)
         with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
-            logits = self._forward(images)
-        return logits.float()
+            found = forward(images)
+        return found.float()
 
 
 class SlowTeacher:

@@ -1,0 +1,27 @@
+"""What the last layer of a net for images reads: one row of features for each image."""
+
+import torch
+from torch import Tensor, nn
+
+from dmt.errors import ConfigError
+
+
+def embed(body: nn.Module, images: Tensor) -> Tensor:
+    """Features (N, F) of normalized images, by a net of ours or of timm."""
+    if hasattr(body, "embed"):
+        return body.embed(images)  # type: ignore[no-any-return,operator]
+    if hasattr(body, "forward_features") and hasattr(body, "forward_head"):
+        return body.forward_head(body.forward_features(images), pre_logits=True)  # type: ignore[no-any-return,operator]
+    raise ConfigError(
+        f"{type(body).__name__} does not tell what its last layer reads, which this method asks for; "
+        f"give it a method embed(images) that returns (N, features)"
+    )
+
+
+@torch.no_grad()
+def width(net: nn.Module, shape: tuple[int, int, int]) -> int:
+    """F, for images of a shape (C, H, W)."""
+    training, device = net.training, next(net.parameters()).device
+    found = net.eval().embed(torch.zeros(1, *shape, device=device))  # type: ignore[operator]
+    net.train(training)
+    return int(found.shape[1])
