@@ -32,7 +32,7 @@ def test_features_of_a_frozen_encoder_are_read_as_they_are() -> None:
     net = build(NetSpec("frozen:resnet18", 5, (3, 32, 32), COLOR), seed=1).eval()
     rows = torch.rand(3, 2, 512)
     with torch.no_grad():
-        torch.testing.assert_close(net.body.head[1](net.embed(rows)), net(rows))  # type: ignore[index,union-attr]
+        torch.testing.assert_close(net.body.head[1](net.embed(rows)), net(rows))  # type: ignore[index,operator]
 
 
 def test_a_net_that_does_not_tell_is_refused_in_one_line() -> None:

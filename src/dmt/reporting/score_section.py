@@ -11,7 +11,8 @@ from dmt.pages.charts import Level, Series
 from dmt.pages.html import Cell, Safe
 from dmt.reporting import studies, verdict_section
 from dmt.reporting.studies import Study
-from dmt.results import guard
+from dmt.results import guard, published
+from dmt.results.published import Published
 
 
 def table(study: Study) -> Safe:
@@ -19,15 +20,17 @@ def table(study: Study) -> Safe:
     several = _several(study)
     columns = ["method", "seeds", *(["single, %", "both, %"] if several else []), f"{study.measure}, %", "gain"]
     columns += ["gain, single"] if several else []
-    paper = published(study)
-    rows = [_row(study, method) + ([_paper(paper, method)] if paper else []) for method in study.methods]
+    others = {method: published.of(study.data, method, study.changes) for method in study.methods}
+    known = [each for each in others.values() if each is not None]
+    rows = [_row(study, method) + ([_published(others[method])] if known else []) for method in study.methods]
     caption = f"On the {study.split} images, mean ± standard deviation over seeds; gain: over Baseline, same seeds."
     if several:
         caption += (
             f" Single: the nets of a pair one by one, raw, in the mean. Both: the mean of their probabilities. "
             f"{study.measure.capitalize()} and gain are of what ships: both, unless validation objects."
         )
-    return html.table([*columns, "paper, %"] if paper else columns, rows, caption=caption)
+    caption += "".join(f" {line}." for line in published.legend({each.mark for each in known}))
+    return html.table([*columns, "published, %"] if known else columns, rows, caption=caption)
 
 
 def _row(study: Study, method: str) -> list[Cell]:
@@ -47,13 +50,13 @@ def _several(study: Study) -> bool:
     return any(len(job.lines) > 1 for job in study.jobs)
 
 
-def published(study: Study) -> dict[str, float]:
+def _paper(study: Study) -> dict[str, float]:
     """The paper's numbers, if this is what it did: under changed options they would compare different things."""
     return presets.PRESETS[study.data].paper if study.data in presets.PRESETS and not study.changes else {}
 
 
-def _paper(paper: dict[str, float], method: str) -> Cell:
-    return paper.get(method, ("–", math.nan))
+def _published(found: Published | None) -> Cell:
+    return ("–", math.nan) if found is None else (str(found), found.score)
 
 
 def by_round(study: Study) -> Safe:
@@ -65,7 +68,7 @@ def by_round(study: Study) -> Safe:
             series.append(line)
         elif (found := _level(study, method)) is not None:
             levels.append(Level(f"{studies.title(method)} {found:.1f}", found, studies.color(method)))
-    paper = published(study)
+    paper = _paper(study)
     shown = [method for method in study.learners if method in paper][:1]
     levels += [Level(f"paper's {studies.title(each)} {paper[each]:.1f}", paper[each], 4) for each in shown]
     if not series:
