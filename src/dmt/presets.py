@@ -1,7 +1,8 @@
 """Presets: Tab. 1 of the paper row by row with its pinned epochs, and our own, marked so."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dmt.config import Config
@@ -9,6 +10,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
+from dmt.methods import published_images
 from dmt.methods.adaptive import FlexMatchOptions, FreeMatchOptions, SoftMatchOptions
 from dmt.methods.groups import Groups, OnlineOptions
 from dmt.methods.guessing import MixMatchOptions, ReMixMatchOptions
@@ -26,6 +28,9 @@ from dmt.methods.online import (
 )
 from dmt.methods.recipe import Recipe
 
+MARK = "*"
+"""Beside scores that were published with another net, start or split."""
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -33,6 +38,7 @@ class Preset:
 
     Attributes:
         paper: the published test scores by method, where there are any.
+        elsewhere: those that were published for so many labels with another net, start or split.
         start: what fresh nets start from; None if published parameters must be given.
     """
 
@@ -41,10 +47,17 @@ class Preset:
     config: Config
     paper: dict[str, float]
     start: str | None = "random"
+    elsewhere: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:
         return "paper" if self.paper else "ours"
+
+    def published(self, method: str) -> str | None:
+        """The score of a method as a reader sees it, marked if net, start or split differ; None if there is none."""
+        if method in self.paper:
+            return f"{self.paper[method]:.2f}"
+        return f"{self.elsewhere[method]:.2f}{MARK}" if method in self.elsewhere else None
 
 
 OWN = ("photos", "photo-masks")
@@ -67,7 +80,8 @@ def _cifar10(name: str, labels: int, recipe: Recipe, paper: dict[str, float], ou
     origin = "row of the paper" if paper else f"ours, {ours}"
     summary = f"CIFAR-10, 32×32 color, {labels:,} labels ({origin}); needs --data"
     published = replace(recipe, groups=PUBLISHED_IMAGES)
-    return Preset(name, summary, Config(data, published, net="wrn-28-2"), paper)
+    elsewhere = published_images.SCORES.get(name, {})
+    return Preset(name, summary, Config(data, published, net="wrn-28-2"), paper, elsewhere=elsewhere)
 
 
 _FIX: dict[str, Any] = {

@@ -4,7 +4,7 @@ import pytest
 
 from dmt import presets
 from dmt.errors import ConfigError
-from dmt.methods import catalogue
+from dmt.methods import catalogue, published_images
 from dmt.methods.recipe import Recipe
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
@@ -104,3 +104,12 @@ def test_labels_and_stored_labels_have_one_optimizer(method: str) -> None:
     for stage in catalogue.plan(method, recipe).stages:
         descent = stage.schedule.descent
         assert (descent.optimizer, descent.decay, descent.encoder) == ("adamw", "kernels", 0.1)
+
+
+def test_published_scores_are_of_methods_and_presets_that_exist() -> None:
+    for data, scores in published_images.SCORES.items():
+        preset = presets.get(data)
+        assert preset.elsewhere == scores
+        assert set(scores) <= set(catalogue.METHODS)
+        assert not set(scores) & set(preset.paper)
+        assert all(0 < score < 100 for score in scores.values())

@@ -77,7 +77,7 @@ def test_what_others_published_is_marked() -> None:
     row = JobResult("cifar10-4k", "flexmatch", 1, (done,), ("A1",))
     told = str(Report((row,)))
     assert "95.81*" in told
-    assert "* published by others, with the same net and number of labels" in told
+    assert "* published with another net, start or split" in told
     assert "*" not in str(Report((dataclasses.replace(row, changes=("flexmatch.threshold=0.9",)),)))
     own = str(Report((dataclasses.replace(row, method="dmt"),)))
     assert "94.21" in own

@@ -11,8 +11,7 @@ from dmt.pages.charts import Level, Series
 from dmt.pages.html import Cell, Safe
 from dmt.reporting import studies, verdict_section
 from dmt.reporting.studies import Study
-from dmt.results import guard, published
-from dmt.results.published import Published
+from dmt.results import guard
 
 
 def table(study: Study) -> Safe:
@@ -20,17 +19,21 @@ def table(study: Study) -> Safe:
     several = _several(study)
     columns = ["method", "seeds", *(["single, %", "both, %"] if several else []), f"{study.measure}, %", "gain"]
     columns += ["gain, single"] if several else []
-    others = {method: published.of(study.data, method, study.changes) for method in study.methods}
-    known = [each for each in others.values() if each is not None]
-    rows = [_row(study, method) + ([_published(others[method])] if known else []) for method in study.methods]
+    told = [_told(study, method) for method in study.methods]
+    shown = any(told)
+    rows = [
+        _row(study, method) + ([_paper(each)] if shown else [])
+        for method, each in zip(study.methods, told, strict=True)
+    ]
     caption = f"On the {study.split} images, mean ± standard deviation over seeds; gain: over Baseline, same seeds."
+    if any(each is not None and each.endswith(presets.MARK) for each in told):
+        caption += f" {presets.MARK} Published with another net, start or split: see docs/methods."
     if several:
         caption += (
             f" Single: the nets of a pair one by one, raw, in the mean. Both: the mean of their probabilities. "
             f"{study.measure.capitalize()} and gain are of what ships: both, unless validation objects."
         )
-    caption += "".join(f" {line}." for line in published.legend({each.mark for each in known}))
-    return html.table([*columns, "published, %"] if known else columns, rows, caption=caption)
+    return html.table([*columns, "paper, %"] if shown else columns, rows, caption=caption)
 
 
 def _row(study: Study, method: str) -> list[Cell]:
@@ -50,13 +53,19 @@ def _several(study: Study) -> bool:
     return any(len(job.lines) > 1 for job in study.jobs)
 
 
-def _paper(study: Study) -> dict[str, float]:
+def published(study: Study) -> dict[str, float]:
     """The paper's numbers, if this is what it did: under changed options they would compare different things."""
     return presets.PRESETS[study.data].paper if study.data in presets.PRESETS and not study.changes else {}
 
 
-def _published(found: Published | None) -> Cell:
-    return ("–", math.nan) if found is None else (str(found), found.score)
+def _told(study: Study, method: str) -> str | None:
+    """What was published of a method, if this is how."""
+    preset = presets.PRESETS.get(study.data) if not study.changes else None
+    return None if preset is None else preset.published(method)
+
+
+def _paper(told: str | None) -> Cell:
+    return ("–", math.nan) if told is None else (told, float(told.rstrip(presets.MARK)))
 
 
 def by_round(study: Study) -> Safe:
@@ -68,7 +77,7 @@ def by_round(study: Study) -> Safe:
             series.append(line)
         elif (found := _level(study, method)) is not None:
             levels.append(Level(f"{studies.title(method)} {found:.1f}", found, studies.color(method)))
-    paper = _paper(study)
+    paper = published(study)
     shown = [method for method in study.learners if method in paper][:1]
     levels += [Level(f"paper's {studies.title(each)} {paper[each]:.1f}", paper[each], 4) for each in shown]
     if not series:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dmt import presets
 from dmt.methods import catalogue
-from dmt.results import guard, guard_summary, published, reading, tables
-from dmt.results.published import Published
+from dmt.results import guard, guard_summary, reading, tables
 from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult, headline, preference
 from dmt.runs.folder import Folder
@@ -102,7 +102,7 @@ class Report:
         copies = ["ema", "both", "shipped"] if pairs else ["raw", "ema", "shipped"]
         scored = [*lines, *("EMA" if copy == "ema" else copy for copy in copies)]
         gains = ["gain", "single"] if pairs else ["gain"]
-        table = tables.table(title, "data", "method", "seeds", *scored, *gains, "published")
+        table = tables.table(title, "data", "method", "seeds", *scored, *gains, "paper")
         for jobs in self._groups():
             method = jobs[0].method
             complete = [job for job in jobs if job.finished]
@@ -112,7 +112,7 @@ class Report:
             bases = self._bases(complete)
             gained = [_gain(complete, bases), *([_single_gain(complete, bases)] if pairs else [])]
             name = self._name(jobs[0])
-            table.add_row(name, catalogue.get(method).title, seeds, *scores, *gained, str(_published(jobs[0]) or "–"))
+            table.add_row(name, catalogue.get(method).title, seeds, *scores, *gained, _published(jobs[0]))
         return f"{tables.text(table)}{self._explained(pairs)}\n{self._legend()}"
 
     def _explained(self, pairs: bool) -> str:
@@ -173,12 +173,15 @@ class Report:
 
     def _legend(self) -> str:
         lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(self._variants(), start=1)]
-        lines += published.legend({found.mark for job in self.jobs if (found := _published(job)) is not None})
+        if any(_published(job).endswith(presets.MARK) for job in self.jobs):
+            lines.append(f"{presets.MARK} published with another net, start or split: see docs/methods")
         return "".join(f"{line}\n" for line in lines)
 
 
-def _published(job: JobResult) -> Published | None:
-    return published.of(job.data, job.method, job.changes)
+def _published(job: JobResult) -> str:
+    """The paper's number, beside its own row only: under changed options it would compare different things."""
+    preset = presets.PRESETS.get(job.data) if not job.changes else None
+    return (preset and preset.published(job.method)) or "–"
 
 
 def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
