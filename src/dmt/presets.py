@@ -79,7 +79,8 @@ def _cifar10(name: str, labels: int, recipe: Recipe, paper: dict[str, float], ou
     data = DataOptions("cifar10", labels=labels, validation=200, augment="paper")
     origin = "row of the paper" if paper else f"ours, {ours}"
     summary = f"CIFAR-10, 32×32 color, {labels:,} labels ({origin}); needs --data"
-    published = replace(recipe, groups=PUBLISHED_IMAGES)
+    groups = PUBLISHED_IMAGES.replace(*FEW_LABELS) if labels <= 40 else PUBLISHED_IMAGES
+    published = replace(recipe, groups=groups)
     elsewhere = published_images.SCORES.get(name, {})
     return Preset(name, summary, Config(data, published, net="wrn-28-2"), paper, elsewhere=elsewhere)
 
@@ -101,11 +102,14 @@ PUBLISHED_IMAGES = Groups.of(
     PseudoLabelOptions(**_MIX),
     PiModelOptions(**_MIX),
     MeanTeacherOptions(**_MIX | {"weight_decay": 0.2}),
-    MixMatchOptions(**_MIX | {"epochs": 900}),
+    MixMatchOptions(**_MIX | {"epochs": 970}),
     ReMixMatchOptions(**_MIX | {"epochs": 280}),
     CrossPseudoOptions(**_FIX | {"epochs": 1000}),
 )
 """CIFAR-10: optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps."""
+
+FEW_LABELS = (ReMixMatchOptions(**_MIX | {"epochs": 640}, strong_views=1, weight_rotation=2.0),)
+"""What was published otherwise for 40 labels."""
 
 _POLY: dict[str, Any] = {"labeled": 8, "unlabeled": 8, "rate_ramp": "poly"}
 PUBLISHED_PIXELS = Groups.of(

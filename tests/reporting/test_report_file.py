@@ -1,6 +1,5 @@
 """The report as a page: what it says of runs that are whole, old, unfinished, many, and of pixels."""
 
-import dataclasses
 import json
 import math
 import re
@@ -269,7 +268,7 @@ def test_what_others_published_is_marked_in_the_table() -> None:
     assert "95.73*<" in both
     assert "another net, start or split" in both
     assert "another net" not in score_section.table(Study("c", [job]))
-    few = dataclasses.replace(other, data="cifar10-40")  # a preset of ours, without a row in the paper
+    few = replace(other, data="cifar10-40")  # a preset of ours, without a row in the paper
     assert "94.94*<" in score_section.table(Study("c", [few]))
 
 
