@@ -4,7 +4,7 @@ import pytest
 
 from dmt import presets
 from dmt.errors import ConfigError
-from dmt.methods import catalogue
+from dmt.methods import catalogue, published_images
 from dmt.methods.recipe import Recipe
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
@@ -104,3 +104,29 @@ def test_labels_and_stored_labels_have_one_optimizer(method: str) -> None:
     for stage in catalogue.plan(method, recipe).stages:
         descent = stage.schedule.descent
         assert (descent.optimizer, descent.decay, descent.encoder) == ("adamw", "kernels", 0.1)
+
+
+def test_published_scores_are_of_methods_and_presets_that_exist() -> None:
+    for data, scores in published_images.SCORES.items():
+        preset = presets.get(data)
+        assert preset.elsewhere == scores
+        assert set(scores) <= set(catalogue.METHODS)
+        assert not set(scores) & set(preset.paper)
+        assert all(0 < score < 100 for score in scores.values())
+
+
+def test_remixmatch_with_40_labels_has_one_strong_view() -> None:
+    for data, views in (("cifar10-40", 1), ("cifar10-250", 8), ("cifar10-4k", 8)):
+        (stage,) = catalogue.plan("remixmatch", presets.get(data).config.recipe).stages
+        assert len(stage.objective.views) == 1 + views
+
+
+def test_published_recipes_of_cifar10_take_about_as_many_passes_as_dmt() -> None:
+    config = presets.get("cifar10-4k").config
+
+    def passes(method: str) -> float:
+        stages = catalogue.plan(method, config.recipe).stages
+        return sum(stage.steps(config.data.sizes) * stage.cost().passes for stage in stages)
+
+    for method in ("fixmatch", "flexmatch", "freematch", "softmatch", "mixmatch", "remixmatch"):
+        assert passes(method) / passes("dmt") == pytest.approx(1.0, abs=0.05), method

@@ -10,6 +10,7 @@ from dmt.types import IMAGENET
     [
         ("resnet8-4", "body.head."),
         ("wrn-10-1", "body.head."),
+        ("cnn13", "body.head."),
         ("timm:resnet10t", "body.fc."),
         ("timm:convnext_atto", "body.head.fc."),
         ("frozen:resnet10t", "body.head."),

@@ -20,6 +20,8 @@ from dmt.models import names
         ("wrn-28-2", "wrn", None),
         ("resnet8-16", "resnet8", None),
         ("fcn-16", "fcn", None),
+        ("cnn13", "cnn13", None),
+        ("cnn13-2", None, None),
         ("tiny", None, None),  # as users register nets
         ("deeplab2-like", None, None),
         ("fcn-wide", None, None),

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from dmt.core.mixing import SampleMix
 from dmt.core.pasting import Paste
+from dmt.objectives.adaptive import FlexMatch, FreeMatch, SoftMatch
 from dmt.objectives.base import Cast, Loss, Objective
+from dmt.objectives.guessing import MixDraw, MixMatch, ReMixMatch, TurnDraw
 from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, Online, Pasted, PiModel, PseudoLabel
 from dmt.objectives.noisy import Choice, CoTeaching, CoTeachingPlus
 from dmt.objectives.peers import CrossPseudo, CrossPseudoPasted
@@ -45,6 +48,7 @@ IMAGES: Logits = {
     "weak": np.array([SURE, UNSURE]),
     "weak2": np.array([OTHER, EVEN]),
     "strong": np.array([(0.3, -0.2, 0.9), (1.0, 0.2, -0.5)]),
+    "strong2": np.array([(-0.7, 0.4, 0.6), (0.1, 0.5, 0.3)]),
 }
 PEER: Logits = {name: np.roll(values, 1, axis=1) * 0.7 for name, values in IMAGES.items()}
 SLOW: Logits = {name: values + np.array([0.4, -0.3, 0.1]) for name, values in IMAGES.items()}
@@ -70,6 +74,8 @@ class Table:
         self._pixels = pixels
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
+        if images.shape[1] > 1:  # how much of each row there is in an image
+            return (images[:, :, 0, 0].double() @ self.rows).float()
         places = images[:, 0].long()
         return self.rows[places].movedim(-1, 1).float() if self._pixels else self.rows[places[:, 0, 0]].float()
 
@@ -101,6 +107,9 @@ class Case:
     Attributes:
         separate: whether labeled and unlabeled terms are means of their own, so that repeating either batch changes
             nothing.
+        memory: what the step before left behind.
+        parts: modules beside the nets.
+        mixed: whether images are mixed. Then they say how much of each row they are.
     """
 
     objective: Objective
@@ -111,6 +120,8 @@ class Case:
     separate: bool = True
     name: str = ""
     memory: Mapping[str, Tensor] = field(default_factory=dict)
+    parts: Mapping[str, nn.Module] = field(default_factory=dict)
+    mixed: bool = False
 
     def __str__(self) -> str:
         kind = "pixels" if self.pixels else "images"
@@ -144,7 +155,7 @@ def step(case: Case, *, draw: Any = None, **changes: Any) -> Step:
     students = [Table(rows(each), case.pixels) for each in nets]
     teachers = [SlowTable(rows(each), case.pixels) for each in slow]
     batch = batch_of(case)
-    cast = Cast(tuple(students), tuple(teachers), memory=case.memory)
+    cast = Cast(tuple(students), tuple(teachers), case.parts, case.memory)
     return Step(objective.loss(cast, batch, case.draw if draw is None else draw), students, list(teachers))
 
 
@@ -152,6 +163,9 @@ def batch_of(case: Case) -> Batch:
     """Images whose pixels are rows of the tables."""
     places = _places(case.given()[0][0], case.pixels)
     images = {name: torch.tensor(each, dtype=torch.float32)[:, None] for name, each in places.items()}
+    if case.mixed:
+        every = torch.eye(sum(map(len, images.values())))
+        images = {name: every[each.flatten().long()][:, :, None, None] for name, each in images.items()}
     return Batch(
         images=images.pop(LABELED),
         truth=torch.tensor(PIXEL_TRUTH if case.pixels else TRUTH),
@@ -160,6 +174,11 @@ def batch_of(case: Case) -> Batch:
         positions=torch.arange(2),
         valid=torch.tensor(VALID) if case.pixels else None,
     )
+
+
+def weightless(objective: Objective) -> dict[str, float]:
+    """Its options that weigh a term, all 0."""
+    return {each.name: 0.0 for each in dataclasses.fields(objective) if each.name.split("_")[0] == "weight"}  # type: ignore[arg-type]
 
 
 def expected(case: Case) -> float:
@@ -267,6 +286,131 @@ def fixmatch(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float
     teach = p(theirs[0]["weak"])
     kept = teach.max(1) >= 0.95
     return supervised(ours[0][LABELED]) + 3.0 * mean(kept * ce(ours[0]["strong"], teach.argmax(1)))
+
+
+def flexmatch(limits: list[float]) -> Formula:
+    """FixMatch with a threshold for each class."""
+
+    def formula(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+        teach = p(theirs[0]["weak"])
+        kept = teach.max(1) >= np.array(limits)[teach.argmax(1)]
+        return supervised(ours[0][LABELED]) + 3.0 * mean(kept * ce(ours[0]["strong"], teach.argmax(1)))
+
+    return formula
+
+
+def freematch(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+    """Both samples are kept; on strong views they are given classes 2 and 0, so class 1 is left out."""
+    teach, found = p(theirs[0]["weak"]), p(ours[0]["strong"])
+    usual = 0.9 * np.array(AVERAGES["probabilities"]) + 0.1 * teach.mean(0)
+    labels = 0.9 * np.array(AVERAGES["labels"]) + 0.1 * np.array([0.5, 0.5, 0.0])
+    limits = (0.9 * 0.4 + 0.1 * teach.max(1).mean()) * usual / usual.max()
+    kept = teach.max(1) >= limits[teach.argmax(1)]
+    assert kept.all()
+    assert found.argmax(1).tolist() == [2, 0]
+    wanted = usual / labels / (usual / labels).sum()
+    given = found.mean(0)[[0, 2]] / found.mean(0)[[0, 2]].sum()  # each is given to half of them
+    fairness = float((wanted[[0, 2]] * np.log(given)).sum())
+    return supervised(ours[0][LABELED]) + 3.0 * mean(ce(ours[0]["strong"], teach.argmax(1))) + 0.5 * fairness
+
+
+def softmatch(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+    """Aligned confidence decides the weight, and labels are those before."""
+    teach = p(theirs[0]["weak"])
+    confidence = teach.max(1)
+    usual = 0.9 * np.array(AVERAGES["probabilities"]) + 0.1 * teach.mean(0)
+    middle = 0.9 * 0.6 + 0.1 * confidence.mean()
+    variance = 0.9 * 0.05 + 0.1 * ((confidence - confidence.mean()) ** 2).sum()  # of two, divided by one
+    even = teach * (1 / 3 + 1e-6) / (usual + 1e-6)
+    below = np.minimum((even / even.sum(1, keepdims=True)).max(1) - middle, 0.0)
+    weights = np.exp(-(below**2) / (2 * variance / 4))
+    assert weights[0] == 1.0
+    assert 0.1 < weights[1] < 0.9
+    return supervised(ours[0][LABELED]) + 3.0 * mean(weights * ce(ours[0]["strong"], teach.argmax(1)))
+
+
+AVERAGES: dict[str, list[float]] = {"probabilities": [0.5, 0.3, 0.2], "labels": [0.6, 0.1, 0.3]}
+"""Of FreeMatch and SoftMatch."""
+
+
+def _averages(**numbers: float | list[float]) -> dict[str, Tensor]:
+    return {name: torch.tensor(value) for name, value in numbers.items()}
+
+
+def soft_ce(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    return np.asarray(-(targets * np.log(p(logits))).sum(1))
+
+
+def sharpened(probabilities: np.ndarray) -> np.ndarray:
+    """By a temperature of 1/2."""
+    return np.asarray(probabilities**2 / (probabilities**2).sum(1, keepdims=True))
+
+
+def pool(ours: Logits, guess: np.ndarray, views: list[str], mix: SampleMix | None) -> tuple[np.ndarray, np.ndarray]:
+    """Logits and soft labels of [labeled; views], row by row with its partner's; what a linear net says of a mixture
+    is the mixture of what it says."""
+    logits = np.concatenate([ours[LABELED], *(ours[view] for view in views)])
+    soft = np.concatenate([np.eye(3)[list(TRUTH)], *[guess] * len(views)])
+    if mix is None:
+        return logits, soft
+    rows = list(zip(mix.coefficients.double().tolist(), mix.partners.tolist(), strict=True))
+    mixed = [
+        np.array([share * each[n] + (1 - share) * each[partner] for n, (share, partner) in enumerate(rows)])
+        for each in (logits, soft)
+    ]
+    return mixed[0], mixed[1]
+
+
+def mixmatch(mix: SampleMix | None) -> Formula:
+    def formula(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+        guess = sharpened((p(theirs[0]["weak"]) + p(theirs[0]["weak2"])) / 2)
+        logits, soft = pool(ours[0], guess, ["weak", "weak2"], mix)
+        squares = ((p(logits[2:]) - soft[2:]) ** 2).sum(1) / 3
+        return float(soft_ce(logits[:2], soft[:2]).sum() / 2 + 0.25 * 10.0 * squares.sum() / 4)
+
+    return formula
+
+
+def remixmatch(mix: SampleMix | None) -> Formula:
+    def formula(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
+        usual = np.array([[0.2, 0.5, 0.3], [0.4, 0.1, 0.5]]).mean(0)
+        aligned = p(theirs[0]["weak"]) * (np.array([0.3, 0.3, 0.4]) + 1e-6) / (usual + 1e-6)
+        guess = sharpened(aligned / aligned.sum(1, keepdims=True))
+        logits, soft = pool(ours[0], guess, ["weak", "strong", "strong2"], mix)
+        total = soft_ce(logits[:2], soft[:2]).sum() / 2 + 0.25 * 2.0 * soft_ce(logits[2:], soft[2:]).sum() / 6
+        total += 0.25 * 3.0 * soft_ce(ours[0]["strong"], guess).sum() / 2
+        told = ours[0]["strong"] @ np.array(TURNS).T + np.array(SHIFTS)
+        return float(total + 4.0 * ce(told, np.array([2, 1])).sum() / 2)
+
+    return formula
+
+
+TURNS, SHIFTS = [[0.5, -0.2, 0.1], [0.3, 0.4, -0.6], [-0.1, 0.2, 0.7], [0.0, -0.5, 0.2]], [0.1, -0.1, 0.3, 0.0]
+"""Of the layer that tells rotations by three features."""
+
+
+def _turns() -> dict[str, nn.Module]:
+    head = nn.Linear(3, 4)
+    with torch.no_grad():
+        head.weight.copy_(torch.tensor(TURNS))
+        head.bias.copy_(torch.tensor(SHIFTS))
+    return {"rotation": head}
+
+
+def _mix(*partners: int) -> SampleMix:
+    return SampleMix(torch.linspace(0.55, 0.95, len(partners)), torch.tensor(partners))
+
+
+def _guessed() -> list[Case]:
+    six, eight, quarter = _mix(3, 0, 5, 1, 2, 4), _mix(5, 0, 7, 1, 3, 2, 6, 4), torch.tensor(0.25)
+    memory = {"given": torch.tensor([[0.2, 0.5, 0.3], [0.4, 0.1, 0.5]]), "truth": torch.tensor([0.3, 0.3, 0.4])}
+    found = []
+    for name, first, second in (("mixed", six, eight), ("plain", None, None)):
+        found.append(Case(MixMatch(weight=10.0), MixDraw(quarter, first), mixmatch(first), name=name, mixed=True))
+        objective = ReMixMatch(strong_views=2, weight=2.0, weight_strong=3.0, weight_rotation=4.0)
+        draw = TurnDraw(quarter, second, torch.tensor([2, 1]))
+        found.append(Case(objective, draw, remixmatch(second), name=name, mixed=True, memory=memory, parts=_turns()))
+    return found
 
 
 def fixmatch_seg(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
@@ -476,6 +620,17 @@ _ALL: list[Case] = [
     Case(PiModel(), torch.tensor(7.0), pi_model),
     Case(UDA(0.8, temperature=0.5, weight=2.0), None, uda),
     Case(FixMatch(0.95, weight=3.0), None, fixmatch),
+    Case(FlexMatch(0.999, weight=3.0), None, flexmatch([0.999, 0.999 / 3, 0.999 / 3]), name="seldom",
+         memory={"given": torch.tensor([0, 0, 1, IGNORE, 2])}),
+    Case(FlexMatch(0.95, weight=3.0), None, flexmatch([0.0, 0.95, 0.95 / 5]), name="never",
+         memory={"given": torch.tensor([1, 1, 1, IGNORE, 2])}),
+    Case(FlexMatch(0.95, weight=3.0), None, flexmatch([0.0, 0.95 / 7, 0.0]), name="begins",
+         memory={"given": torch.tensor([IGNORE, 1, IGNORE, IGNORE, IGNORE])}),
+    Case(FreeMatch(3.0, weight_fairness=0.5, memory_ema=0.9), None, freematch,
+         memory=_averages(threshold=0.4, **AVERAGES)),
+    Case(SoftMatch(3.0, memory_ema=0.9), None, softmatch,
+         memory=_averages(mean=0.6, variance=0.05, probabilities=AVERAGES["probabilities"])),
+    *_guessed(),
     Case(FixMatchSeg(0.95), PASTE, fixmatch_seg, True),
     Case(MeanTeacher(), torch.tensor(5.0), mean_teacher),
     Case(MeanTeacherSeg(), torch.tensor(0.5), mt_seg, True),

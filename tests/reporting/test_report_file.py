@@ -260,6 +260,18 @@ def test_the_papers_number_stands_beside_its_own_row_only() -> None:
     assert "paper" not in score_section.by_round(Study("c", [other]))
 
 
+def test_what_others_published_is_marked_in_the_table() -> None:
+    job = made_up("cifar10-4k", 10, [80.0, 90.0, 93.0])
+    other = JobResult(**{**vars(job), "method": "softmatch"})
+    both = score_section.table(Study("c", [job, other]))
+    assert "94.21<" in both
+    assert "95.73*<" in both
+    assert "another net, start or split" in both
+    assert "another net" not in score_section.table(Study("c", [job]))
+    few = replace(other, data="cifar10-40")  # a preset of ours, without a row in the paper
+    assert "94.94*<" in score_section.table(Study("c", [few]))
+
+
 def test_of_very_many_classes_the_worst_confusions_are_a_table() -> None:
     drawn = class_section.confusion(Study("c", [made_up("cifar10-4k", 40, [80.0, 90.0])]), "dmt")
     assert "<svg" not in drawn

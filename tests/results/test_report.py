@@ -72,6 +72,18 @@ def test_the_papers_number_stands_beside_its_own_row_only() -> None:
     assert "86.08" not in str(Report((dataclasses.replace(row, changes=("labels=100",)),)))
 
 
+def test_what_others_published_is_marked() -> None:
+    done = stage("A1", (1, 1), (1, 1), (50, 50))
+    row = JobResult("cifar10-4k", "flexmatch", 1, (done,), ("A1",))
+    told = str(Report((row,)))
+    assert "95.81*" in told
+    assert "* published with another net, start or split" in told
+    assert "*" not in str(Report((dataclasses.replace(row, changes=("flexmatch.threshold=0.9",)),)))
+    own = str(Report((dataclasses.replace(row, method="dmt"),)))
+    assert "94.21" in own
+    assert "*" not in own
+
+
 @pytest.mark.parametrize(("values", "text"), [([], "–"), ([95.0], "95.00"), ([94.0, 96.0], "95.00 ± 1.41")])
 def test_spread_is_the_sample_deviation(values: list[float], text: str) -> None:
     assert spread(values) == text

@@ -1,4 +1,4 @@
-"""Mixup of images and of their weights, with one λ and one permutation."""
+"""Mixup of images and of what belongs to them: with one λ for all samples, or one for each."""
 
 from typing import NamedTuple
 
@@ -20,6 +20,18 @@ class Mix(NamedTuple):
         return self.coefficient * values + (1.0 - self.coefficient) * values[self.partners]
 
 
+class SampleMix(NamedTuple):
+    """The same with a λ of its own for every sample."""
+
+    coefficients: Tensor  # (N,)
+    partners: Tensor  # (N,) int64, a permutation
+
+    def blend(self, values: Tensor) -> Tensor:
+        """λ_n·v_n + (1 − λ_n)·v_π(n) along the first dimension; for images and soft labels alike."""
+        own = self.coefficients.view(-1, *[1] * (values.dim() - 1))
+        return own * values + (1.0 - own) * values[self.partners]
+
+
 def draw(count: int, alpha: float, rng: np.random.Generator, *, dominant: bool, device: torch.device) -> Mix:
     """Draw λ ~ Beta(α, α) and a permutation of the batch.
 
@@ -35,3 +47,10 @@ def draw(count: int, alpha: float, rng: np.random.Generator, *, dominant: bool, 
     if dominant:
         coefficient = max(coefficient, 1.0 - coefficient)
     return Mix(trees.send(coefficient, device), trees.send(rng.permutation(count), device))
+
+
+def draw_each(count: int, alpha: float, rng: np.random.Generator, device: torch.device) -> SampleMix:
+    """Draw λ ~ Beta(α, α), λ ← max(λ, 1 − λ), for every sample, and a permutation of all of them."""
+    coefficients = rng.beta(alpha, alpha, count)
+    dominant = np.maximum(coefficients, 1.0 - coefficients).astype(np.float32)
+    return SampleMix(trees.send(dominant, device), trees.send(rng.permutation(count), device))

@@ -13,7 +13,7 @@
 | dmt-naive | as dmt          | as dmt             | naive           |
 | dmt-flip  | as dmt          | as dmt             | flip            |
 
-Methods that label within the step are one stage each (`methods/online.py`).
+Methods that label within the step are one stage each (`methods/online.py`, `adaptive.py`, `guessing.py`).
 
 With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain, and Baseline
 trains both nets on all labels, so that a pair is compared with a pair.
@@ -22,7 +22,7 @@ trains both nets on all labels, so that a pair is compared with a pair.
 from collections.abc import Iterable
 
 from dmt.errors import unknown
-from dmt.methods import online, shapes, two_nets
+from dmt.methods import adaptive, guessing, online, shapes, two_nets
 from dmt.methods.groups import CBSTOptions, GraphOptions, MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
@@ -210,6 +210,8 @@ METHODS: dict[str, Method] = {
             serves=("images",),
             options=online.FixMatchOptions,
         ),
+        *adaptive.METHODS,
+        *guessing.METHODS,
         Method(
             "mean-teacher",
             "Mean Teacher",

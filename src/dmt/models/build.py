@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import deeplab, embedding, fpn, names, smp_nets, torchvision_pair
+from dmt.models import cnn13, deeplab, embedding, fpn, names, smp_nets, torchvision_pair
 from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen, Tuned
 from dmt.models.perceptron import Perceptron
@@ -21,6 +21,7 @@ from dmt.types import Normalization
 
 IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
+    "cnn13": "13 layers with weight normalization, of which older methods were published, for images from 12 pixels on",
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
     "mlp-W": "a perceptron with two hidden layers, W wide, for rows of features and tiny images, e.g. mlp-64",
     "timm:NAME": "any classifier of timm, e.g. timm:resnet18",
@@ -230,6 +231,10 @@ def _image_body(spec: NetSpec) -> nn.Module:
         if depth < 10 or (depth - 4) % 6 or width < 1:
             raise ConfigError(f"net '{spec.name}': the depth must be 6n + 4 (10, 16, 22, 28, …), the width 1 or more")
         return WideResNet(depth, width, spec.classes, channels)
+    if kind == "cnn13":
+        if min(spec.shape[1:]) < cnn13.SMALLEST:
+            raise ConfigError(f"net 'cnn13' needs images of {cnn13.SMALLEST} pixels or more, not {min(spec.shape[1:])}")
+        return cnn13.CNN13(spec.classes, channels)
     if kind == "mlp":
         return Perceptron(_width(spec.name), spec.classes, math.prod(spec.shape))
     return SmallResNet(_width(spec.name), spec.classes, channels)

@@ -1,11 +1,12 @@
 """What the name of a net says about it.
 
-``KIND:NAME`` for nets of a library, ``KIND-SIZE`` for nets of this package. A DeepLab may end in ``@STRIDE``.
+``KIND:NAME`` for nets of a library, ``KIND-SIZE`` or ``KIND`` for nets of this package. A DeepLab may end in
+``@STRIDE``.
 """
 
 import re
 
-IMAGE_KINDS = ("timm", "frozen", "tuned", "wrn", "resnet8", "mlp")
+IMAGE_KINDS = ("timm", "frozen", "tuned", "wrn", "resnet8", "mlp", "cnn13")
 PIXEL_KINDS = ("deeplab2", "deeplab2x2", "fpn", "frozen-fpn", "smp", "fcn")
 
 OUTPUT_STRIDE = 8
@@ -13,7 +14,9 @@ OUTPUT_STRIDE = 8
 
 _STRIDE = re.compile(r"@(\d+)$")
 _PATCH = re.compile(r"patch(\d+)")
-_NAME = re.compile(r"(timm|frozen|tuned|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|mlp|fcn)-\d+")
+_NAME = re.compile(
+    r"(timm|frozen|tuned|deeplab2|deeplab2x2|fpn|frozen-fpn|smp):.*|(wrn)-\d+-\d+|(resnet8|mlp|fcn)-\d+|(cnn13)"
+)
 
 
 def kind(net: str) -> str | None:

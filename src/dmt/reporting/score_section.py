@@ -19,15 +19,21 @@ def table(study: Study) -> Safe:
     several = _several(study)
     columns = ["method", "seeds", *(["single, %", "both, %"] if several else []), f"{study.measure}, %", "gain"]
     columns += ["gain, single"] if several else []
-    paper = published(study)
-    rows = [_row(study, method) + ([_paper(paper, method)] if paper else []) for method in study.methods]
+    told = [_told(study, method) for method in study.methods]
+    shown = any(told)
+    rows = [
+        _row(study, method) + ([_paper(each)] if shown else [])
+        for method, each in zip(study.methods, told, strict=True)
+    ]
     caption = f"On the {study.split} images, mean ± standard deviation over seeds; gain: over Baseline, same seeds."
+    if any(each is not None and each.endswith(presets.MARK) for each in told):
+        caption += f" {presets.MARK} Published with another net, start or split: see docs/methods."
     if several:
         caption += (
             f" Single: the nets of a pair one by one, raw, in the mean. Both: the mean of their probabilities. "
             f"{study.measure.capitalize()} and gain are of what ships: both, unless validation objects."
         )
-    return html.table([*columns, "paper, %"] if paper else columns, rows, caption=caption)
+    return html.table([*columns, "paper, %"] if shown else columns, rows, caption=caption)
 
 
 def _row(study: Study, method: str) -> list[Cell]:
@@ -52,8 +58,14 @@ def published(study: Study) -> dict[str, float]:
     return presets.PRESETS[study.data].paper if study.data in presets.PRESETS and not study.changes else {}
 
 
-def _paper(paper: dict[str, float], method: str) -> Cell:
-    return paper.get(method, ("–", math.nan))
+def _told(study: Study, method: str) -> str | None:
+    """What was published of a method, if this is how."""
+    preset = presets.PRESETS.get(study.data) if not study.changes else None
+    return None if preset is None else preset.published(method)
+
+
+def _paper(told: str | None) -> Cell:
+    return ("–", math.nan) if told is None else (told, float(told.rstrip(presets.MARK)))
 
 
 def by_round(study: Study) -> Safe:

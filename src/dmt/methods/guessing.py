@@ -1,0 +1,94 @@
+"""Methods that guess soft labels and mix: their options, their plans, and their facts for the catalogue."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmt.methods.method import Method
+from dmt.methods.online import StageOptions, one_stage
+from dmt.methods.plan import Plan
+from dmt.methods.recipe import Recipe
+from dmt.objectives.guessing import MixMatch, ReMixMatch
+from dmt.options import option, require
+
+
+@dataclass(frozen=True)
+class MixMatchOptions(StageOptions):
+    """Of MixMatch."""
+
+    group: ClassVar[str] = "mixmatch"
+
+    temperature: float = option(0.5, "by which guesses are sharpened")
+    mixup: float | None = option(0.75, "mixup's Beta parameter, a draw for every image; or none")
+    weight: float = option(75.0, "weight of the unlabeled term after its ramp")
+    ramp: float = option(1 / 64, "share of the training over which that weight grows")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_mixup(self.group, self.mixup)
+
+
+@dataclass(frozen=True)
+class ReMixMatchOptions(StageOptions):
+    """Of ReMixMatch."""
+
+    group: ClassVar[str] = "remixmatch"
+
+    temperature: float = option(0.5, "by which guesses are sharpened")
+    mixup: float | None = option(0.75, "mixup's Beta parameter, a draw for every image; or none")
+    strong_views: int = option(8, "strong views of each unlabeled image that are mixed; 1 for 40 labels")
+    weight: float = option(1.5, "weight of mixed unlabeled images after its ramp")
+    weight_strong: float = option(0.5, "weight of a strong view that is not mixed, likewise")
+    weight_rotation: float = option(0.5, "weight of telling how a strong view was turned; 2 for 40 labels")
+    ramp: float = option(1 / 64, "share of the training over which the first two weights grow")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_mixup(self.group, self.mixup)
+        require("remixmatch.strong_views", self.strong_views, self.strong_views >= 1, "at least 1")
+        for key in ("weight_strong", "weight_rotation"):
+            require(f"remixmatch.{key}", getattr(self, key), getattr(self, key) >= 0, "at least 0")
+
+
+def _require_mixup(group: str, alpha: float | None) -> None:
+    require(f"{group}.mixup", alpha, alpha is None or alpha > 0, "greater than 0, or none")
+
+
+def mixmatch(recipe: Recipe, own: MixMatchOptions) -> Plan:
+    return one_stage(recipe, own, MixMatch(own.temperature, own.mixup, own.weight, own.ramp))
+
+
+def remixmatch(recipe: Recipe, own: ReMixMatchOptions) -> Plan:
+    objective = ReMixMatch(
+        own.temperature,
+        own.mixup,
+        own.strong_views,
+        own.weight,
+        own.weight_strong,
+        own.weight_rotation,
+        own.ramp,
+    )
+    return one_stage(recipe, own, objective)
+
+
+METHODS = (
+    Method(
+        "mixmatch",
+        "MixMatch",
+        "all images are mixed, unlabeled ones with the sharpened mean of what the net says of two views",
+        "online",
+        mixmatch,
+        reference="Berthelot et al., NeurIPS 2019",
+        serves=("images",),
+        options=MixMatchOptions,
+    ),
+    Method(
+        "remixmatch",
+        "ReMixMatch",
+        "as MixMatch, with guesses aligned to the true classes, many strong views, and rotations",
+        "online",
+        remixmatch,
+        reference="Berthelot et al., ICLR 2020",
+        serves=("images",),
+        options=ReMixMatchOptions,
+    ),
+)

@@ -1,0 +1,186 @@
+"""FixMatch with a memory that tells how sure is sure enough: FlexMatch, FreeMatch, SoftMatch.
+
+All of them learn hard labels of weak views on strong ones, by one joint forward, as separate means over all labeled and
+all unlabeled images. What they remember is float32 or whole numbers, whatever a net computes in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from dmt.core import losses, targets
+from dmt.objectives.base import Cast, Cost, Loss, Objective, detached
+from dmt.objectives.itself import joint, supervised, sure
+from dmt.types import IGNORE, STRONG, WEAK, Batch, BatchShape, Sizes
+
+SPREAD = 2.0
+"""Standard deviations of confidence in which SoftMatch's weight falls as far as a Gauss function does in one."""
+
+
+@dataclass(frozen=True)
+class FlexMatch(Objective):
+    """CE(x, y) + w·mean(1[max p(weak) ≥ τ·β_c/(2 − β_c)]·CE(strong, c)), c = argmax p(weak) (Zhang et al. 2021).
+
+    The memory holds the last class that each unlabeled image was given with confidence τ, if any; n_c of them hold
+    class c. β_c = n_c / max(all n, number of images without a class). So a class that is seldom learned has a lower
+    threshold, and at first everything teaches. The step's own labels are remembered for the next.
+
+    Attributes:
+        threshold: τ.
+        weight: w.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
+    labeled_view: ClassVar[str] = WEAK
+
+    threshold: float = 0.95
+    weight: float = 1.0
+
+    def memory(self, sizes: Sizes, classes: int) -> Mapping[str, Tensor]:
+        return {"given": torch.full((sizes.unlabeled,), IGNORE)}
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.labeled + 2 * shape.unlabeled)
+
+    def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
+        weak, strong, known = joint(cast, batch)
+        labeled = supervised(known, batch)
+        confidence, labels = sure(weak)
+        given = cast.memory["given"]
+        kept = (confidence >= self.threshold * _eased(_learned(given, weak.shape[1]))[labels]).float()
+        unlabeled = losses.per_site(strong, labels, kept).mean()
+        assert batch.positions is not None
+        given = _given(given, batch.positions, labels, confidence >= self.threshold)
+        logged = detached(labeled=labeled, unlabeled=unlabeled, kept=kept.mean())
+        return Loss(labeled + self.weight * unlabeled, logged, {"given": given})
+
+
+@dataclass(frozen=True)
+class FreeMatch(Objective):
+    """CE(x, y) + w·mean(1[max p(weak) ≥ τ·p̃_c/max p̃]·CE(strong, c)) + v·Σ_c a_c·log b_c (Wang et al. 2023).
+
+    The memory holds moving averages, all from 1/C: τ of the mean confidence on weak views, p̃ of their mean
+    probabilities, h̃ of the histogram of their labels. They are moved first and then used. a = p̃/h̃ and b = p̄/h̄, both
+    normalized, are the same of kept strong views in this step: gradient through p̄ alone, classes that none of them is
+    given are left out. The sign is the published one.
+
+    Attributes:
+        weight: w.
+        weight_fairness: v.
+        memory_ema: decay of the moving averages.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
+    labeled_view: ClassVar[str] = WEAK
+
+    weight: float = 1.0
+    weight_fairness: float = 0.01
+    memory_ema: float = 0.999
+
+    def memory(self, sizes: Sizes, classes: int) -> Mapping[str, Tensor]:
+        even = torch.full((classes,), 1.0 / classes)
+        return {"threshold": torch.tensor(1.0 / classes), "probabilities": even, "labels": even.clone()}
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.labeled + 2 * shape.unlabeled)
+
+    def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
+        weak, strong, known = joint(cast, batch)
+        labeled = supervised(known, batch)
+        probabilities = weak.detach().softmax(1)
+        confidence, labels = probabilities.max(1)
+        seen = {
+            "threshold": confidence.mean(),
+            "probabilities": probabilities.mean(0),
+            "labels": targets.one_hot(labels, weak.shape[1]).mean(0),
+        }
+        memory = {name: cast.memory[name].lerp(value, 1.0 - self.memory_ema) for name, value in seen.items()}
+        limits = memory["threshold"] * memory["probabilities"] / memory["probabilities"].max()
+        kept = (confidence >= limits[labels]).float()
+        unlabeled = losses.per_site(strong, labels, kept).mean()
+        fairness = _fairness(strong.softmax(1), kept, memory)
+        logged = detached(
+            labeled=labeled, unlabeled=unlabeled, fairness=fairness, kept=kept.mean(), threshold=memory["threshold"]
+        )
+        return Loss(labeled + self.weight * unlabeled + self.weight_fairness * fairness, logged, memory)
+
+
+@dataclass(frozen=True)
+class SoftMatch(Objective):
+    """CE(x, y) + w·mean(exp(−min(c − μ, 0)²/(2σ²/4))·CE(strong, argmax p(weak))) (Chen et al. 2023).
+
+    c is the confidence after p(weak) was aligned to even classes; labels are those before. The memory holds moving
+    averages, moved first and then used: μ (from 1/C) and σ² (from 1, unbiased) of the confidence before alignment, as
+    in the paper, and p̃ of the mean probabilities, from those of the first step, by which p(weak) is aligned.
+
+    Attributes:
+        weight: w.
+        memory_ema: decay of the moving averages.
+    """
+
+    views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
+    labeled_view: ClassVar[str] = WEAK
+
+    weight: float = 1.0
+    memory_ema: float = 0.999
+
+    def memory(self, sizes: Sizes, classes: int) -> Mapping[str, Tensor]:
+        nothing = torch.zeros(classes)
+        return {"mean": torch.tensor(1.0 / classes), "variance": torch.tensor(1.0), "probabilities": nothing}
+
+    def cost(self, shape: BatchShape) -> Cost:
+        return Cost(shape.labeled + 2 * shape.unlabeled)
+
+    def loss(self, cast: Cast, batch: Batch, draw: None) -> Loss:
+        weak, strong, known = joint(cast, batch)
+        labeled = supervised(known, batch)
+        probabilities = weak.detach().softmax(1)
+        confidence, labels = probabilities.max(1)
+        seen = {
+            "mean": confidence.mean(),
+            "variance": confidence.var(correction=min(1, len(confidence) - 1)),
+            "probabilities": probabilities.mean(0),
+        }
+        memory = {name: cast.memory[name].lerp(value, 1.0 - self.memory_ema) for name, value in seen.items()}
+        before = cast.memory["probabilities"]
+        found = memory["probabilities"].where(before.sum() > 0, seen["probabilities"])
+        memory["probabilities"] = found
+        even = torch.full_like(found, 1.0 / len(found))
+        below = (targets.aligned(probabilities, even, found).max(1).values - memory["mean"]).clamp_max(0.0)
+        weights = torch.exp(-(below**2) * SPREAD**2 / (2.0 * memory["variance"]))
+        unlabeled = losses.per_site(strong, labels, weights).mean()
+        logged = detached(labeled=labeled, unlabeled=unlabeled, kept=weights.mean(), mean=memory["mean"])
+        return Loss(labeled + self.weight * unlabeled, logged, memory)
+
+
+def _learned(given: Tensor, classes: int) -> Tensor:
+    """β, (C,): how many images were given each class, as a share of the most frequent class or of those without one."""
+    # counted without telling the host, as torch.bincount would
+    counts = given.new_zeros(classes + 1).scatter_add(0, given + 1, torch.ones_like(given))
+    return counts[1:] / counts.max()
+
+
+def _eased(learned: Tensor) -> Tensor:
+    """β/(2 − β): convex, from 0 to 1."""
+    return learned / (2.0 - learned)
+
+
+def _given(given: Tensor, positions: Tensor, labels: Tensor, certain: Tensor) -> Tensor:
+    """The memory with what is certain now. An image that is there twice gets its last certain label."""
+    places = torch.arange(1, len(positions) + 1, device=positions.device) * certain
+    last = ((positions[:, None] == positions) * places).max(1)
+    return given.index_copy(0, positions, labels[last.indices].where(last.values > 0, given[positions]))
+
+
+def _fairness(found: Tensor, kept: Tensor, memory: Mapping[str, Tensor]) -> Tensor:
+    """Σ_c a_c·log b_c; 0 where nothing is kept."""
+    count = kept.sum().clamp_min(1.0)
+    mean = (found * kept[:, None]).sum(0) / count
+    shares = (targets.one_hot(found.argmax(1), found.shape[1]) * kept[:, None]).sum(0) / count
+    told = shares > 0
+    wanted = targets.normalized(memory["probabilities"] / memory["labels"])
+    given = targets.normalized((mean / shares.where(told, 1.0)).where(told, 0.0))
+    return (wanted * given.where(told, 1.0).log()).sum()
