@@ -9,6 +9,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
+from dmt.methods import published_pixels
 from dmt.methods.groups import Groups, OnlineOptions
 from dmt.methods.online import (
     CrossPseudoOptions,
@@ -96,6 +97,7 @@ PUBLISHED_PIXELS = Groups.of(
     ),
     CrossPseudoOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
     CrossPseudoPastedOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
+    *published_pixels.VOC,
 )  # fmt: skip
 """PASCAL VOC: as published, for nets that start from published parameters."""
 
@@ -146,7 +148,14 @@ _PIXELS = Recipe(
 )
 """What the paper's rows for pixels have in common, with the numbers of PASCAL VOC."""
 
-_CITY = replace(_PIXELS, rate=4e-3, rate_round=4e-3, gamma=3.0, epochs_oracle=60)
+_CITY = replace(
+    _PIXELS,
+    rate=4e-3,
+    rate_round=4e-3,
+    gamma=3.0,
+    epochs_oracle=60,
+    groups=PUBLISHED_PIXELS.replace(*published_pixels.CITYSCAPES),
+)
 
 _SCENES = replace(
     _PIXELS,

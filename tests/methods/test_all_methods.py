@@ -21,7 +21,7 @@ from dmt import presets
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.mixing import Mix
-from dmt.core.pasting import Paste
+from dmt.core.pasting import ClassDraw, Paste
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import ConfigError
 from dmt.methods import catalogue
@@ -36,7 +36,7 @@ from dmt.training.trainer import SlowTeacher, Student
 from dmt.types import IGNORE, Batch, BatchShape, Sizes, Target
 from tests.conftest import TINY, TINY_PIXELS
 from tests.fitting.test_run import journal, nets
-from tests.objectives import by_hand
+from tests.objectives import cases
 
 CPU = torch.device("cpu")
 PLAIN = Execution(CPU)
@@ -257,8 +257,8 @@ def test_what_teaches_gets_no_gradient(lesson: Lesson) -> None:
 def test_the_loss_was_computed_by_hand(lesson: Lesson) -> None:
     """A new objective adds its case to tests/objectives/by_hand.py."""
     name = type(lesson.objective).__name__
-    assert name in by_hand.CASES, f"{name} has no hand-computed loss"
-    assert lesson.kind in {"pixels" if case.pixels else "images" for case in by_hand.CASES[name]}
+    assert name in cases.CASES, f"{name} has no hand-computed loss"
+    assert lesson.kind in {"pixels" if case.pixels else "images" for case in cases.CASES[name]}
 
 
 @every_lesson
@@ -318,12 +318,18 @@ def replanned(tree: Any, order: Tensor) -> Any:
     """What was drawn, for samples in another order."""
     if isinstance(tree, Mix):
         pytest.skip("its unlabeled images are mixed, even without the option mixup")
-    if isinstance(tree, Paste):
-        return Paste(tree.inside[order], order.argsort()[tree.partners[order]])
+    if isinstance(tree, Paste | ClassDraw):
+        what, partners = tree
+        return type(tree)(what[order], order.argsort()[partners[order]])
     if isinstance(tree, tuple):
         branches = [replanned(branch, order) for branch in tree]
         return type(tree)(*branches) if hasattr(tree, "_fields") else tuple(branches)
-    return tree
+    return tree[order] if by_sample(tree) else tree
+
+
+def by_sample(tree: Any) -> bool:
+    """Whether it is a tensor with a row for every unlabeled image."""
+    return isinstance(tree, Tensor) and tree.shape[:1] == (SHAPE.unlabeled,)
 
 
 @every_taught
@@ -335,18 +341,16 @@ def test_means_are_separate_unless_a_method_has_one_for_all(lesson: Lesson) -> N
         lesson.objective.loss(stage(lesson).cast, *each).total
         for each in ((given, plain), (shuffled(given, twice), repeated(plain)))
     )
-    separate = by_hand.CASES[type(lesson.objective).__name__][0].separate
+    separate = cases.CASES[type(lesson.objective).__name__][0].separate
     assert torch.allclose(once, again, rtol=1e-5) == separate
 
 
 def repeated(tree: Any) -> Any:
     """What was drawn, for every sample twice."""
-    if isinstance(tree, Paste):
-        return Paste(tree.inside.repeat(2, 1, 1), tree.partners.repeat(2))
     if isinstance(tree, tuple):
         branches = [repeated(branch) for branch in tree]
         return type(tree)(*branches) if hasattr(tree, "_fields") else tuple(branches)
-    return tree
+    return torch.cat([tree, tree]) if by_sample(tree) else tree
 
 
 WRONG = {

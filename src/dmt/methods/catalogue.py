@@ -12,7 +12,7 @@
 | dmt-naive | as dmt          | as dmt             | naive           |
 | dmt-flip  | as dmt          | as dmt             | flip            |
 
-Methods that label within the step are one stage each (`methods/online.py`).
+Methods that label within the step are one stage each (`methods/online.py`, `methods/online_pixels.py`).
 
 With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain, and Baseline
 trains both nets on all labels, so that a pair is compared with a pair.
@@ -22,6 +22,7 @@ from collections.abc import Iterable
 
 from dmt.errors import unknown
 from dmt.methods import online, shapes
+from dmt.methods.catalogue_pixels import PIXEL_METHODS
 from dmt.methods.groups import MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
@@ -257,5 +258,6 @@ METHODS: dict[str, Method] = {
             serves=("pixels",),
             options=online.CrossPseudoPastedOptions,
         ),
+        *PIXEL_METHODS,
     )
 }
