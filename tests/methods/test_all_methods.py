@@ -27,13 +27,13 @@ from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.methods.plan import Plan
-from dmt.objectives.base import Cast, Net, Objective, Progress
+from dmt.objectives.base import Cast, Net, Objective, Part, Progress
 from dmt.reporting import report_file
 from dmt.results.report import Report
 from dmt.runs import stopping
 from dmt.runs.progress import Silent
 from dmt.training.trainer import SlowTeacher, Student
-from dmt.types import IGNORE, Batch, BatchShape, Sizes, Target
+from dmt.types import IGNORE, Batch, BatchShape, FeatureMap, Sizes, Target
 from tests.conftest import TINY, TINY_PIXELS
 from tests.fitting.test_run import journal, nets
 from tests.objectives import cases
@@ -88,6 +88,7 @@ class Sure(nn.Module):
         super().__init__()
         head = nn.Conv2d(8, CLASSES, 1) if pixels else nn.Conv2d(8, CLASSES, (SHAPE.height, SHAPE.width))
         self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Tanh(), head)
+        self.encoder, self.head = self.body[:2], head
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in self.parameters():
@@ -96,8 +97,14 @@ class Sure(nn.Module):
         self.pixels = pixels
 
     def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = 20 * self.body(images - 0.5)
+        logits = self.decode(self.features(images), (SHAPE.height, SHAPE.width))
         return logits if self.pixels else logits.flatten(1)
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        return (self.encoder(images - 0.5),)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        return 20 * self.head(features[0])  # type: ignore[no-any-return]
 
 
 class Deaf:
@@ -108,11 +115,27 @@ class Deaf:
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         logits = self._net(images, update_statistics=update_statistics)
-        known = (images[:, None] == self._labeled[None]).flatten(2).all(2).any(1)
-        return torch.where(known.view(-1, *[1] * (logits.ndim - 1)), logits, logits.detach())
+        return _still(logits, _among(images, self._labeled))
 
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         return self._net.peek(images, update_statistics=update_statistics)
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        known = _among(images, self._labeled)
+        return tuple(_still(each, known) for each in self._net.features(images))
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        known = _among(features[0], self._net.features(self._labeled)[0])
+        return _still(self._net.decode(features, size), known)
+
+
+def _among(rows: Tensor, known: Tensor) -> Tensor:
+    return (rows[:, None] == known[None]).flatten(2).all(2).any(1)
+
+
+def _still(values: Tensor, known: Tensor) -> Tensor:
+    """Without gradient, but for known rows."""
+    return torch.where(known.view(-1, *[1] * (values.ndim - 1)), values, values.detach())
 
 
 class Counting(Student):
@@ -123,9 +146,16 @@ class Counting(Student):
         self.learned = self.looked = 0
 
     def _logits(self, images: Tensor) -> Tensor:
+        self._count(images)
+        return super()._logits(images)
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        self._count(images)
+        return super().features(images)
+
+    def _count(self, images: Tensor) -> None:
         self.learned += len(images) * torch.is_grad_enabled()
         self.looked += len(images) * (not torch.is_grad_enabled())
-        return super()._logits(images)
 
 
 @dataclass
@@ -150,10 +180,16 @@ def stage(lesson: Lesson, student: Callable[[nn.Module], Net] = lambda net: Stud
     cast = Cast(
         nets=tuple(map(student, trained)),
         slow=tuple(SlowTeacher(each, PLAIN) for each in slow),
-        parts={name: part.module for name, part in objective.parts(3, CLASSES).items()},
+        parts={name: part.module for name, part in _parts(objective).items()},
         memory=objective.memory(sizes, CLASSES),
     )
     return Stage(lesson, trained, slow, cast)
+
+
+def _parts(objective: Objective) -> dict[str, Part]:
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        return {**objective.parts(3, CLASSES), **objective.parts_on((FeatureMap(8, 1),), CLASSES)}
 
 
 def batch(lesson: Lesson, unlabeled: int = 0) -> Batch:

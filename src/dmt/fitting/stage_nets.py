@@ -19,6 +19,7 @@ from dmt.runs.folder import Folder
 from dmt.runs.identity import Work
 from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
+from dmt.training import parts
 from dmt.training.checkpoint import Checkpoint, finished_net
 from dmt.training.trainer import Trainer, Training
 
@@ -61,16 +62,16 @@ class StageNets:
                 self.conditions.watcher.note(f"{stage.name}: {said}")
         return fresh
 
-    def training(self, work: Work, steps: int, task: Task) -> Training:
+    def training(self, work: Work, steps: int, task: Task, nets: Mapping[str, nn.Module]) -> Training:
         """What the stage trains besides its nets, and how."""
         stage, classes = work.stage, len(task.classes)
-        channels = task.net_spec(self.config.net_of(stage.lines[0])).shape[0]
+        spec = task.net_spec(self.config.net_of(stage.lines[0]))
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
-            parts = stage.objective.parts(channels, classes)
+            beside = parts.fresh(stage.objective, nets, spec)
         memory = stage.objective.memory(task.sizes(0), classes)
         clean = partial(task.clean_images, work.stream_seed)
-        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory, clean)
+        return Training(stage.objective, stage.schedule, steps, work.stream_seed, beside, memory, clean)
 
     def trainer(
         self,
@@ -86,4 +87,4 @@ class StageNets:
         execution = self.conditions.execution
         batches = task.batches(labeled, pseudo, work.stage.batch_plan(work.stream_seed), execution)
         together = replace(execution, processes=self.conditions.processes)
-        return Trainer(nets, self.training(work, steps, task), batches, together)
+        return Trainer(nets, self.training(work, steps, task, nets), batches, together)

@@ -3,17 +3,25 @@
 from typing import Any
 
 from dmt.methods.groups import MethodOptions
-from dmt.methods.online_pixels import AugSegOptions, ClassMixOptions
+from dmt.methods.online_pixels import AugSegOptions, ClassMixOptions, UniMatchOptions, UniMatchV2Options
 
 _POLY: dict[str, Any] = {"rate_ramp": "poly"}
 _DEEPLAB2: dict[str, Any] = _POLY | {"rate": 2.5e-3, "encoder": 0.1, "weight_decay": 5e-4}
+_VIT: dict[str, Any] = _POLY | {
+    "epochs": 60, "labeled": 16, "unlabeled": 16, "rate": 2e-4, "encoder": 0.025, "optimizer": "adamw",
+    "weight_decay": 0.01,
+}  # fmt: skip
 
 VOC: tuple[MethodOptions, ...] = (
     ClassMixOptions(**_DEEPLAB2, epochs=40, labeled=10, unlabeled=10),
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4),
+    UniMatchOptions(**_POLY, epochs=80, labeled=8, unlabeled=8, rate=1e-2, encoder=0.1, weight_decay=1e-4),
+    UniMatchV2Options(**_VIT),
 )
 
 CITYSCAPES: tuple[MethodOptions, ...] = (
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4, ema=0.996, threshold=0.0),
+    UniMatchOptions(**_POLY, epochs=240, labeled=8, unlabeled=8, rate=5e-3, weight_decay=1e-4, threshold=0.0),
+    UniMatchV2Options(**_VIT),
 )

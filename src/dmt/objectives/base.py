@@ -11,20 +11,29 @@ from torch import Tensor, nn
 
 from dmt.core import streams
 from dmt.core.schedule import Descent
-from dmt.types import TRAIN, Batch, BatchShape, Sizes
+from dmt.types import TRAIN, Batch, BatchShape, FeatureMap, Sizes
 
 LOOK = 1.0 / 3.0
 """A forward without gradient costs about a third of forward and backward."""
 
 
 class Net(Protocol):
-    """A net in training, as an objective sees it. Both calls give float32 logits (N, C, *S)."""
+    """A net in training, as an objective sees it. Logits are float32 (N, C, *S).
+
+    Features are for objectives that declare them. They and `decode` are with gradient, in train mode.
+    """
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         """Logits with gradient, in train mode; BatchNorm's running statistics may be left alone."""
 
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Maps (N, F, h, w) that the decoder takes, from the finest to the coarsest, in the net's own precision."""
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        """Logits of features, of images of that size (H, W)."""
 
 
 class Teacher(Protocol):
@@ -104,7 +113,7 @@ class Loss:
 
 
 class Cost(NamedTuple):
-    """Images that a step sends through nets, every view and every net counted."""
+    """Images that a step sends through nets, every view and every net counted; features decoded twice count once."""
 
     learned: int  # forward and backward
     looked: int = 0  # forward alone
@@ -137,6 +146,9 @@ class Objective(ABC):
     stored: ClassVar[bool] = False
     """Whether a batch must bring stored pseudo labels."""
 
+    features: ClassVar[bool] = False
+    """Whether `loss` asks nets for features and decodes them itself."""
+
     input_gradient: ClassVar[bool] = False
     """Whether `loss` takes a gradient with respect to images: then steps are neither compiled nor recorded."""
 
@@ -146,6 +158,10 @@ class Objective(ABC):
 
     def parts(self, channels: int, classes: int) -> Mapping[str, Part]:
         """Modules to train beside the nets, fresh."""
+        return {}
+
+    def parts_on(self, features: tuple[FeatureMap, ...], classes: int) -> Mapping[str, Part]:
+        """Likewise those that work on features of nets, if the objective declares these."""
         return {}
 
     @abstractmethod

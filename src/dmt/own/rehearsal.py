@@ -26,7 +26,7 @@ from dmt.tasks.base import Task
 from dmt.tasks.classification import Classification
 from dmt.tasks.features import FeatureTask
 from dmt.tasks.opening import Opened
-from dmt.training import inference
+from dmt.training import inference, parts
 from dmt.training.trainer import Trainer, Training
 
 PATIENCE = 6.0
@@ -211,7 +211,8 @@ class _Trial:
         nets: dict[str, nn.Module] = {line: self.net(line) for line in stage.lines}
         slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
         memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
-        training = Training(stage.objective, slowly, steps=10**6, seed=0, memory=memory)
+        beside = parts.fresh(stage.objective, nets, self.task.net_spec(self.config.net))
+        training = Training(stage.objective, slowly, steps=10**6, seed=0, parts=beside, memory=memory)
         trainer = Trainer(nets, training, batches, self.execution)
         found = timing.step_seconds(trainer, patience * (1 - 1 / WARM_UP))
         trainer.close()

@@ -1,0 +1,18 @@
+"""What is trained beside the nets of a stage."""
+
+from collections.abc import Mapping
+
+from torch import nn
+
+from dmt.models import build
+from dmt.models.build import NetSpec
+from dmt.objectives.base import Objective, Part
+
+
+def fresh(objective: Objective, nets: Mapping[str, nn.Module], spec: NetSpec) -> dict[str, Part]:
+    """The modules that an objective asks for, by name; torch's generator decides their parameters."""
+    found = dict(objective.parts(spec.shape[0], spec.classes))
+    if objective.features:
+        maps = [build.feature_maps(net, spec) for net in nets.values()]
+        found |= objective.parts_on(maps[0], spec.classes)
+    return found
