@@ -62,9 +62,14 @@ class Lesson:
 
 
 def plan(method: Method, kind: Labeled) -> Plan:
-    """Few rounds, no mixup."""
-    config = presets.get(PRESETS[kind]).config
-    return method.plan(configuration.override(config, {"mixup": "none", "fractions": "0.5,1"}).recipe)
+    """Few rounds, no mixup, small judges."""
+    config, changes = presets.get(PRESETS[kind]).config, {"mixup": "none", "fractions": "0.5,1"}
+    return method.plan(configuration.override(config, changes | small_judges()).recipe)
+
+
+def small_judges() -> dict[str, int]:
+    known = catalogue.groups().items()
+    return {f"{group}.judge_width": 8 for group, options in known if hasattr(options, "judge_width")}
 
 
 def lessons(method: Method, kind: Labeled) -> list[Lesson]:
@@ -432,7 +437,7 @@ def settings(kind: Labeled) -> dict[str, object]:
         known = {field.name for field in dataclasses.fields(options)}
         few |= {f"{group}.epochs": 1} if "epochs" in known else {}
         few |= {f"{group}.optimizer": OPTIMIZERS[number % len(OPTIMIZERS)]} if "optimizer" in known else {}
-    return few
+    return few | small_judges()
 
 
 class StopEach(Silent):

@@ -8,13 +8,13 @@ To add an objective, write its formula and add a `Case` to `CASES`; `tests/metho
 
 import dataclasses
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dmt.core.pasting import Paste
 from dmt.objectives.base import Cast, Loss, Objective
@@ -107,6 +107,7 @@ class Case:
     pseudo: Target | None = None
     separate: bool = True
     name: str = ""
+    parts: Mapping[str, nn.Module] = field(default_factory=dict)
 
     def __str__(self) -> str:
         kind = "pixels" if self.pixels else "images"
@@ -140,7 +141,7 @@ def step(case: Case, *, draw: Any = None, **changes: Any) -> Step:
     students = [Table(rows(each), case.pixels) for each in nets]
     teachers = [SlowTable(rows(each), case.pixels) for each in slow]
     batch = batch_of(case)
-    cast = Cast(tuple(students), tuple(teachers))
+    cast = Cast(tuple(students), tuple(teachers), case.parts)
     return Step(objective.loss(cast, batch, case.draw if draw is None else draw), students, list(teachers))
 
 

@@ -3,7 +3,16 @@
 from typing import Any
 
 from dmt.methods.groups import MethodOptions
-from dmt.methods.online_pixels import AugSegOptions, ClassMixOptions, UniMatchOptions, UniMatchV2Options
+from dmt.methods.online_pixels import (
+    AdvSemiSegOptions,
+    AugSegOptions,
+    CCTOptions,
+    ClassMixOptions,
+    GCTOptions,
+    S4GANOptions,
+    UniMatchOptions,
+    UniMatchV2Options,
+)
 
 _POLY: dict[str, Any] = {"rate_ramp": "poly"}
 _DEEPLAB2: dict[str, Any] = _POLY | {"rate": 2.5e-3, "encoder": 0.1, "weight_decay": 5e-4}
@@ -17,6 +26,10 @@ VOC: tuple[MethodOptions, ...] = (
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4),
     UniMatchOptions(**_POLY, epochs=80, labeled=8, unlabeled=8, rate=1e-2, encoder=0.1, weight_decay=1e-4),
     UniMatchV2Options(**_VIT),
+    CCTOptions(**_POLY, epochs=45, labeled=10, unlabeled=10, rate=1e-2, encoder=0.1, weight_decay=1e-4),
+    AdvSemiSegOptions(**_DEEPLAB2, epochs=20, labeled=10, unlabeled=10),
+    S4GANOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
+    GCTOptions(**_POLY, epochs=20, labeled=8, unlabeled=8, rate=1e-3),
 )
 
 CITYSCAPES: tuple[MethodOptions, ...] = (
@@ -24,4 +37,5 @@ CITYSCAPES: tuple[MethodOptions, ...] = (
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4, ema=0.996, threshold=0.0),
     UniMatchOptions(**_POLY, epochs=240, labeled=8, unlabeled=8, rate=5e-3, weight_decay=1e-4, threshold=0.0),
     UniMatchV2Options(**_VIT),
+    S4GANOptions(**_DEEPLAB2, epochs=100, labeled=8, unlabeled=8, threshold=0.7, judge_rate=1e-5),
 )

@@ -81,7 +81,7 @@ class UniMatch(Objective):
 
 @dataclass(frozen=True)
 class UniMatchV2(Objective):
-    """(CE(x, y) + ½L_s1 + ½L_s2)/2: the slow copy labels, two strong views drop what the other keeps (Yang et al. 2025).
+    """(CE(x, y) + ½L_s1 + ½L_s2)/2: the slow copy labels, strong views drop what the other keeps (Yang et al. 2025).
 
     Half of the channels of the first view's features are dropped, and the other half of the second's; a random half of
     the images keeps all.
@@ -153,7 +153,8 @@ def channel_masks(features: Features, seeds: Tensor) -> list[Tensor]:
     """0 for a random half of the channels of each map and image, 2 for the others, (N, F, 1, 1)."""
     widths = [each.shape[1] for each in features]
     kept = 2.0 * (noise.uniform(seeds, sum(widths)) < 0.5)
-    return [mask[:, :, None, None].to(each.dtype) for mask, each in zip(kept.split(widths, 1), features, strict=True)]
+    masks = torch.split(kept, widths, 1)  # type: ignore[no-untyped-call]
+    return [mask[:, :, None, None].to(each.dtype) for mask, each in zip(masks, features, strict=True)]
 
 
 def complementary_masks(features: Features, draw: PerturbedDraw) -> list[Tensor]:

@@ -135,7 +135,8 @@ def trust(logits: Tensor, valid: Tensor) -> Tensor:
     probabilities = logits.float().softmax(1)
     entropy = -torch.special.xlogy(probabilities, probabilities).sum(1) / math.log(logits.shape[1])
     sites = (1.0 - entropy) * probabilities.max(1).values * valid
-    return sites.sum((1, 2)) / valid.sum((1, 2)).clamp_min(1)
+    means: Tensor = sites.sum((1, 2)) / valid.sum((1, 2)).clamp_min(1)
+    return means
 
 
 def _patched(plain: Planes, batch: Batch, draw: AugSegDraw, doubt: Tensor) -> Planes:
