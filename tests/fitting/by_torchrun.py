@@ -34,6 +34,7 @@ from dmt.models import build
 from dmt.objectives.base import Objective
 from dmt.objectives.itself import PiModel
 from dmt.objectives.peers import CrossPseudoPasted
+from dmt.objectives.perturbed import UniMatch
 from dmt.objectives.stored import Stored
 from dmt.pseudo import labeler
 from dmt.pseudo.labeler import LabelFolder, Teacher, Wish
@@ -56,6 +57,7 @@ OBJECTIVES: dict[str, Objective] = {
     "images, consistency": PiModel(),
     "pixels": Stored("dynamic", gamma=4.0),
     "pixels, two nets": CrossPseudoPasted(),
+    "pixels, features": UniMatch(threshold=0.3),
 }
 
 
@@ -78,6 +80,12 @@ class Double(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self.body(images.double())
         return logits
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        return (self.body[:-1](images.double()),)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        return self.body[-1](features[0])  # type: ignore[no-any-return]
 
 
 def images_of(plan: BatchPlan, execution: Execution) -> Batches:

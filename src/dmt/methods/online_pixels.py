@@ -158,6 +158,12 @@ def s4gan(recipe: Recipe, own: S4GANOptions) -> Plan:
 
 
 def gct(recipe: Recipe, own: GCTOptions) -> Plan:
-    judge = {"judge_rate": own.judge_rate, "judge_width": own.judge_width}
-    objective = GCT(own.consistency, own.ramp, own.threshold, own.correction, **judge)
+    objective = GCT(
+        own.consistency,
+        own.ramp,
+        own.threshold,
+        own.correction,
+        judge_rate=own.judge_rate,
+        judge_width=own.judge_width,
+    )
     return one_stage(recipe, own, objective)

@@ -153,7 +153,7 @@ def channel_masks(features: Features, seeds: Tensor) -> list[Tensor]:
     """0 for a random half of the channels of each map and image, 2 for the others, (N, F, 1, 1)."""
     widths = [each.shape[1] for each in features]
     kept = 2.0 * (noise.uniform(seeds, sum(widths)) < 0.5)
-    masks = torch.split(kept, widths, 1)  # type: ignore[no-untyped-call]
+    masks = torch.split(kept, widths, 1)
     return [mask[:, :, None, None].to(each.dtype) for mask, each in zip(masks, features, strict=True)]
 
 
