@@ -1,7 +1,8 @@
 """Presets: Tab. 1 of the paper row by row with its pinned epochs, and our own, marked so."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dmt.config import Config
@@ -25,6 +26,9 @@ from dmt.methods.online import (
 )
 from dmt.methods.recipe import Recipe
 
+MARK = "*"
+"""Beside scores that were published with another net, start or split."""
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -32,6 +36,7 @@ class Preset:
 
     Attributes:
         paper: the published test scores by method, where there are any.
+        elsewhere: those that were published for so many labels with another net, start or split.
         start: what fresh nets start from; None if published parameters must be given.
     """
 
@@ -40,10 +45,17 @@ class Preset:
     config: Config
     paper: dict[str, float]
     start: str | None = "random"
+    elsewhere: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:
         return "paper" if self.paper else "ours"
+
+    def published(self, method: str) -> str | None:
+        """The score of a method as a reader sees it, marked if net, start or split differ; None if there is none."""
+        if method in self.paper:
+            return f"{self.paper[method]:.2f}"
+        return f"{self.elsewhere[method]:.2f}{MARK}" if method in self.elsewhere else None
 
 
 OWN = ("photos", "photo-masks")
@@ -178,7 +190,8 @@ descends squares of logits, and diverges at the rate of the others."""
 def _voc(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
     data = SegmentOptions("voc", labels, validation=100, crop=(321, 321))
     summary = f"PASCAL VOC 2012 with SBD's masks, {data.labeled:,} labels (row of the paper); needs --data and --start"
-    return Preset(_named(data), summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+    config, elsewhere = Config(data, recipe, net="deeplab2:resnet101"), published_pixels.SCORES.get(_named(data), {})
+    return Preset(_named(data), summary, config, paper, start=None, elsewhere=elsewhere)
 
 
 def _named(data: SegmentOptions) -> str:
@@ -189,7 +202,8 @@ def _named(data: SegmentOptions) -> str:
 def _cityscapes(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
     data = SegmentOptions("cityscapes", labels, validation=100, crop=(256, 512))
     summary = f"Cityscapes at half size, {data.labeled} labels (row of the paper); needs --data and --start"
-    return Preset(_named(data), summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+    config, elsewhere = Config(data, recipe, net="deeplab2:resnet101"), published_pixels.SCORES.get(_named(data), {})
+    return Preset(_named(data), summary, config, paper, start=None, elsewhere=elsewhere)
 
 
 def _voc_small(labels: str, epochs: int) -> Preset:

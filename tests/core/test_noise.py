@@ -26,4 +26,4 @@ def test_neighbors_know_nothing_of_each_other(seeds: torch.Tensor) -> None:
     for each in (found, found.T):
         pairs = torch.stack([each[:-1].flatten(), each[1:].flatten()])
         assert abs(float(torch.corrcoef(pairs)[0, 1])) < 0.02
-    assert len(found.unique()) > 0.98 * found.numel()
+    assert len(set(found.flatten().tolist())) > 0.98 * found.numel()

@@ -27,7 +27,7 @@ from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.methods.plan import Plan
-from dmt.objectives.base import Cast, Net, Objective, Part, Progress
+from dmt.objectives.base import Cast, DividedNet, Net, Objective, Part, Progress
 from dmt.reporting import report_file
 from dmt.results.report import Report
 from dmt.runs import stopping
@@ -126,10 +126,12 @@ class Deaf:
         return self._net.peek(images, update_statistics=update_statistics)
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        assert isinstance(self._net, DividedNet)
         known = _among(images, self._labeled)
         return tuple(_still(each, known) for each in self._net.features(images))
 
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        assert isinstance(self._net, DividedNet)
         known = _among(features[0], self._net.features(self._labeled)[0])
         return _still(self._net.decode(features, size), known)
 

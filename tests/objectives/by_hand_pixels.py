@@ -51,7 +51,8 @@ def augseg(*, patched: bool) -> by_hand.Formula:
 
 def _dropped(values: np.ndarray) -> np.ndarray:
     """Which of the three channels of each sample are dropped: 0, others 2."""
-    return np.asarray(2.0 * (noise.uniform(SEEDS, 3).numpy() < 0.5))[:, :, None, None] * np.ones_like(values)
+    masks = 2.0 * (noise.uniform(SEEDS, 3).numpy() < 0.5)
+    return np.array(np.broadcast_to(masks[:, :, None, None], values.shape))
 
 
 def unimatch(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
@@ -118,7 +119,7 @@ def over(sites: np.ndarray, counted: np.ndarray) -> float:
 
 def hot(truth: np.ndarray) -> np.ndarray:
     """(2, 3, 1, 2): the truth as probabilities, 0 without a label."""
-    return (truth[:, None] == np.arange(3)[None, :, None, None]).astype(float)
+    return np.asarray(truth[:, None] == np.arange(3)[None, :, None, None], float)
 
 
 TOLD = by_hand.PIXEL_TRUTH != IGNORE

@@ -93,8 +93,8 @@ class CCT(Objective):
 
     def loss(self, cast: Cast, batch: Batch, draw: CCTDraw) -> Loss:
         count, size = len(batch.views[WEAK]), (batch.truth.shape[1], batch.truth.shape[2])
-        features = cast.net.features(torch.cat([batch.views[WEAK], batch.images]))
-        logits = cast.net.decode(features, size)
+        features = cast.divided.features(torch.cat([batch.views[WEAK], batch.images]))
+        logits = cast.divided.decode(features, size)
         labeled = supervised(logits[count:], batch)
         target = logits[:count].detach().softmax(1)
         decoders = cast.parts[DECODERS]

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,10 +18,7 @@ LOOK = 1.0 / 3.0
 
 
 class Net(Protocol):
-    """A net in training, as an objective sees it. Logits are float32 (N, C, *S).
-
-    Features are for objectives that declare them. They and `decode` are with gradient, in train mode.
-    """
+    """A net in training, as an objective sees it. Both calls give float32 logits (N, C, *S)."""
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         """Logits with gradient, in train mode; BatchNorm's running statistics may be left alone."""
@@ -29,11 +26,16 @@ class Net(Protocol):
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
         """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
 
+
+@runtime_checkable
+class DividedNet(Net, Protocol):
+    """The same for objectives that declare features. Both calls are with gradient, in train mode."""
+
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         """Maps (N, F, h, w) that the decoder takes, from the finest to the coarsest, in the net's own precision."""
 
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
-        """Logits of features, of images of that size (H, W)."""
+        """Float32 logits of features, of images of that size (H, W)."""
 
 
 class Teacher(Protocol):
@@ -62,6 +64,13 @@ class Cast:
     def net(self) -> Net:
         """The only one."""
         (net,) = self.nets
+        return net
+
+    @property
+    def divided(self) -> DividedNet:
+        """The only one, for an objective that declares features."""
+        (net,) = self.nets
+        assert isinstance(net, DividedNet)
         return net
 
     @property

@@ -59,11 +59,11 @@ class UniMatch(Objective):
     def loss(self, cast: Cast, batch: Batch, draw: PerturbedDraw) -> Loss:
         weak, size = batch.views[WEAK], batch.truth.shape[1:]
         count = len(weak)
-        features = cast.net.features(torch.cat([weak, batch.images]))
+        features = cast.divided.features(torch.cat([weak, batch.images]))
         ours = tuple(each[:count] for each in features)
         masks = channel_masks(ours, draw.seeds)
         both = tuple(torch.cat([all_, each * mask]) for all_, each, mask in zip(features, ours, masks, strict=True))
-        logits = cast.net.decode(both, (size[0], size[1]))
+        logits = cast.divided.decode(both, (size[0], size[1]))
         clean, known, dropped = logits[:count], logits[count:-count], logits[-count:]
         labeled = supervised(known, batch)
         target = sure(clean)
@@ -111,9 +111,9 @@ class UniMatchV2(Objective):
         size = batch.truth.shape[1:]
         labeled = supervised(cast.net(batch.images), batch)
         target = sure(cast.teacher(batch.views[WEAK]))
-        features = cast.net.features(torch.cat(pasted_views(batch, draw)))
+        features = cast.divided.features(torch.cat(pasted_views(batch, draw)))
         masks = complementary_masks(features, draw)
-        found = cast.net.decode(
+        found = cast.divided.decode(
             tuple(each * mask for each, mask in zip(features, masks, strict=True)), (size[0], size[1])
         )
         first, second = (

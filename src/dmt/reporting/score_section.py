@@ -20,8 +20,10 @@ def table(study: Study) -> Safe:
     columns = ["method", "seeds", *(["single, %", "both, %"] if several else []), f"{study.measure}, %", "gain"]
     columns += ["gain, single"] if several else []
     paper = published(study)
-    rows = [_row(study, method) + ([_paper(paper, method)] if paper else []) for method in study.methods]
+    rows = [_row(study, method) + ([_paper(study, method)] if paper else []) for method in study.methods]
     caption = f"On the {study.split} images, mean ± standard deviation over seeds; gain: over Baseline, same seeds."
+    if any(method in presets.PRESETS[study.data].elsewhere for method in study.methods if paper):
+        caption += f" {presets.MARK} Published with another net, start or split: see docs/methods."
     if several:
         caption += (
             f" Single: the nets of a pair one by one, raw, in the mean. Both: the mean of their probabilities. "
@@ -52,8 +54,10 @@ def published(study: Study) -> dict[str, float]:
     return presets.PRESETS[study.data].paper if study.data in presets.PRESETS and not study.changes else {}
 
 
-def _paper(paper: dict[str, float], method: str) -> Cell:
-    return paper.get(method, ("–", math.nan))
+def _paper(study: Study, method: str) -> Cell:
+    """Of a study that has published numbers."""
+    told = presets.PRESETS[study.data].published(method)
+    return ("–", math.nan) if told is None else (told, float(told.rstrip(presets.MARK)))
 
 
 def by_round(study: Study) -> Safe:

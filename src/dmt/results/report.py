@@ -173,13 +173,15 @@ class Report:
 
     def _legend(self) -> str:
         lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(self._variants(), start=1)]
+        if any(_published(job).endswith(presets.MARK) for job in self.jobs):
+            lines.append(f"{presets.MARK} published with another net, start or split: see docs/methods")
         return "".join(f"{line}\n" for line in lines)
 
 
 def _published(job: JobResult) -> str:
     """The paper's number, beside its own row only: under changed options it would compare different things."""
-    paper = presets.PRESETS[job.data].paper if job.data in presets.PRESETS and not job.changes else {}
-    return f"{paper[job.method]:.2f}" if job.method in paper else "–"
+    preset = presets.PRESETS.get(job.data) if not job.changes else None
+    return (preset and preset.published(job.method)) or "–"
 
 
 def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
