@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from dmt.config import Config
@@ -66,9 +65,7 @@ class StageNets:
         """What the stage trains besides its nets, and how."""
         stage, classes = work.stage, len(task.classes)
         spec = task.net_spec(self.config.net_of(stage.lines[0]))
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(streams.seed_of(work.stream_seed, "parts"))
-            beside = parts.fresh(stage.objective, nets, spec)
+        beside = parts.fresh(stage.objective, nets, spec, streams.seed_of(work.stream_seed, "parts"))
         memory = stage.objective.memory(task.sizes(0), classes)
         clean = partial(task.clean_images, work.stream_seed)
         return Training(stage.objective, stage.schedule, steps, work.stream_seed, beside, memory, clean)

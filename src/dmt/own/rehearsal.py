@@ -211,7 +211,7 @@ class _Trial:
         nets: dict[str, nn.Module] = {line: self.net(line) for line in stage.lines}
         slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
         memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
-        beside = parts.fresh(stage.objective, nets, self.task.net_spec(self.config.net))
+        beside = parts.fresh(stage.objective, nets, self.task.net_spec(self.config.net), seed=0)
         training = Training(stage.objective, slowly, steps=10**6, seed=0, parts=beside, memory=memory)
         trainer = Trainer(nets, training, batches, self.execution)
         found = timing.step_seconds(trainer, patience * (1 - 1 / WARM_UP))
