@@ -1,5 +1,7 @@
 """Methods that paste: what a net sees at a pixel decides what it learns there. Whole losses are in test_by_hand.py."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -8,8 +10,10 @@ from dmt.core.pasting import Paste
 from dmt.methods import catalogue
 from dmt.methods.recipe import Recipe
 from dmt.objectives.base import Cast, Objective, Progress
-from dmt.objectives.itself import sure
+from dmt.objectives.itself import FixMatchSeg, sure
+from dmt.objectives.peers import CrossPseudoPasted
 from dmt.objectives.perturbed import PerturbedDraw, UniMatch, UniMatchV2, channel_masks, complementary_masks
+from dmt.objectives.slow import CutMixSeg
 from dmt.objectives.slow_pasted import AugSeg, ClassMix, trust
 from dmt.types import Batch, BatchShape
 from tests.objectives.by_hand import SlowTable, Table
@@ -18,12 +22,24 @@ CPU = torch.device("cpu")
 SHAPE = BatchShape(labeled=3, unlabeled=5, height=7, width=6)
 PIXELS = SHAPE.height * SHAPE.width
 VIEWS = ("weak", "strong", "strong2")
-PASTING = [
+
+
+def branches(tree: object) -> list[Any]:
+    """A tree and all that is in it."""
+    return [tree, *(each for branch in tree for each in branches(branch))] if isinstance(tree, tuple) else [tree]
+
+
+def plans(objective: Objective, step: int = 0) -> list[Any]:
+    """What is pasted into whom."""
+    return [each for each in branches(objective.draw(Progress(step, 20, 1), SHAPE, CPU)) if hasattr(each, "partners")]
+
+
+ONLINE = [
     method.plan(Recipe()).stages[-1].objective
     for method in catalogue.METHODS.values()
-    if "pixels" in method.serves
-    and method.name in ("fixmatch-seg", "cutmix-seg", "classmix", "augseg", "unimatch", "unimatch-v2", "cps-cutmix")
+    if method.family == "online" and "pixels" in method.serves
 ]
+PASTING = [objective for objective in ONLINE if plans(objective)]
 
 
 def numbered(first: int, count: int) -> Tensor:
@@ -43,7 +59,9 @@ class Watching(Table):
         return super().__call__(images)
 
 
-@pytest.mark.parametrize("objective", [ClassMix(0.0), AugSeg(0.5)], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "objective", [ClassMix(0.0), AugSeg(0.5), FixMatchSeg(0.5)], ids=lambda each: type(each).__name__
+)
 def test_label_confidence_and_valid_plane_are_those_of_the_pixel_shown(objective: Objective) -> None:
     """The loss is computed once more from the numbers of the pixels that the net saw, and from nothing else."""
     generator = torch.Generator().manual_seed(3)
@@ -57,7 +75,7 @@ def test_label_confidence_and_valid_plane_are_those_of_the_pixel_shown(objective
     batch = Batch(images, truth, views, valid=valid)
     found = objective.loss(Cast((net,), (slow,)), batch, objective.draw(Progress(1, 9, 2), SHAPE, CPU))
 
-    guess = slow(views["weak"])
+    guess = slow(views["weak"]) if objective.slow else Table(rows.numpy(), pixels=True)(views["weak"])
     confidence, labels = sure(guess)
     planes = torch.zeros(3, count)  # label, confidence and validity of every pixel there is
     strong = slice(SHAPE.unlabeled * PIXELS, 2 * SHAPE.unlabeled * PIXELS)
@@ -78,18 +96,16 @@ def test_label_confidence_and_valid_plane_are_those_of_the_pixel_shown(objective
     assert not other.all()
 
 
+def test_most_methods_for_pixels_paste() -> None:
+    pasting = {type(objective) for objective in PASTING}
+    assert {FixMatchSeg, CutMixSeg, ClassMix, AugSeg, UniMatch, UniMatchV2, CrossPseudoPasted} <= pasting
+
+
 @pytest.mark.parametrize("objective", PASTING, ids=lambda each: type(each).__name__)
 def test_no_image_is_pasted_with_itself(objective: Objective) -> None:
     """UniMatch, CorrMatch and CPS drew image and partner from equal seeds."""
     for step in range(20):
-        drawn = objective.draw(Progress(step, 20, 1), SHAPE, CPU)
-        found = [branch for branch in _branches(drawn) if hasattr(branch, "partners")]
-        assert found
-        assert all((each.partners != torch.arange(SHAPE.unlabeled)).all() for each in found)
-
-
-def _branches(tree: object) -> list[object]:
-    return [tree, *(each for branch in tree for each in _branches(branch))] if isinstance(tree, tuple) else [tree]
+        assert all((each.partners != torch.arange(SHAPE.unlabeled)).all() for each in plans(objective, step))
 
 
 def test_trust_is_0_where_nothing_is_known_and_1_where_all_is() -> None:
