@@ -10,7 +10,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
-from dmt.methods import published_images
+from dmt.methods import published_images, published_pixels
 from dmt.methods.adaptive import FlexMatchOptions, FreeMatchOptions, SoftMatchOptions
 from dmt.methods.groups import Groups, OnlineOptions
 from dmt.methods.guessing import MixMatchOptions, ReMixMatchOptions
@@ -135,6 +135,7 @@ PUBLISHED_PIXELS = Groups.of(
     ),
     CrossPseudoOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
     CrossPseudoPastedOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
+    *published_pixels.VOC,
 )  # fmt: skip
 """PASCAL VOC: as published, for nets that start from published parameters."""
 
@@ -185,7 +186,14 @@ _PIXELS = Recipe(
 )
 """What the paper's rows for pixels have in common, with the numbers of PASCAL VOC."""
 
-_CITY = replace(_PIXELS, rate=4e-3, rate_round=4e-3, gamma=3.0, epochs_oracle=60)
+_CITY = replace(
+    _PIXELS,
+    rate=4e-3,
+    rate_round=4e-3,
+    gamma=3.0,
+    epochs_oracle=60,
+    groups=PUBLISHED_PIXELS.replace(*published_pixels.CITYSCAPES),
+)
 
 _SCENES = replace(
     _PIXELS,
@@ -208,7 +216,8 @@ descends squares of logits, and diverges at the rate of the others."""
 def _voc(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
     data = SegmentOptions("voc", labels, validation=100, crop=(321, 321))
     summary = f"PASCAL VOC 2012 with SBD's masks, {data.labeled:,} labels (row of the paper); needs --data and --start"
-    return Preset(_named(data), summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+    config, elsewhere = Config(data, recipe, net="deeplab2:resnet101"), published_pixels.SCORES.get(_named(data), {})
+    return Preset(_named(data), summary, config, paper, start=None, elsewhere=elsewhere)
 
 
 def _named(data: SegmentOptions) -> str:
@@ -219,7 +228,8 @@ def _named(data: SegmentOptions) -> str:
 def _cityscapes(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
     data = SegmentOptions("cityscapes", labels, validation=100, crop=(256, 512))
     summary = f"Cityscapes at half size, {data.labeled} labels (row of the paper); needs --data and --start"
-    return Preset(_named(data), summary, Config(data, recipe, net="deeplab2:resnet101"), paper, start=None)
+    config, elsewhere = Config(data, recipe, net="deeplab2:resnet101"), published_pixels.SCORES.get(_named(data), {})
+    return Preset(_named(data), summary, config, paper, start=None, elsewhere=elsewhere)
 
 
 def _voc_small(labels: str, epochs: int) -> Preset:

@@ -108,6 +108,13 @@ class BatchPlan:
     seed: int = 0
 
 
+class FeatureMap(NamedTuple):
+    """One of the maps that the decoder of a net takes."""
+
+    width: int  # channels
+    stride: int  # pixels from one feature to the next
+
+
 class NetName(NamedTuple):
     """Which net of a run is meant: a stage trains one line or several, and each line may have a slow copy."""
 

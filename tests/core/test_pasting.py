@@ -73,3 +73,37 @@ def test_the_same_numbers_give_the_same_boxes() -> None:
     one, same, other = (pasting.draw_box(4, (10, 12), Boxes((0.2, 0.4)), rng(seed), CPU) for seed in (1, 1, 2))
     assert all(map(torch.equal, one, same))
     assert not torch.equal(one.inside, other.inside)
+
+
+def test_half_of_the_classes_of_an_image_go_onto_another() -> None:
+    labels = torch.tensor([[[3, 3, 0], [0, 5, 5]], [[1, 1, 1], [1, 1, 1]], [[2, 4, 6], [8, 8, 2]]])
+    draw = pasting.draw_classes(3, rng(), CPU)
+    assert sorted(draw.partners.tolist()) == [0, 1, 2]
+    paste = draw.paste(labels)
+    counts = {0: 1, 1: 0, 2: 2}  # three classes, one, four: halves, rounded down
+    for each, partner in enumerate(draw.partners.tolist()):
+        taken = torch.tensor(sorted(set(labels[partner][paste.inside[each]].tolist())))
+        assert len(taken) == counts[partner]
+        assert torch.equal(paste.inside[each], torch.isin(labels[partner], taken))  # whole classes or none of them
+
+
+def test_any_class_may_go_and_pixels_that_are_not_valid_never_do() -> None:
+    labels = torch.tensor([[[0, 1, 2, 3]], [[7, 7, 8, 8]]])
+    valid = torch.tensor([[[True, True, False, True]], [[True, True, False, False]]])
+    gone = set()
+    for seed in range(40):
+        draw = pasting.draw_classes(2, rng(seed), CPU)
+        paste = draw.paste(labels, valid)
+        assert not paste.inside[0].any()  # one class of its partner counts
+        assert int(paste.inside[1].sum()) == 1  # of three
+        gone.add(int(labels[0][paste.inside[1]]))
+    assert gone == {0, 1, 3}
+
+
+def test_a_box_may_show_another_picture_of_its_partner() -> None:
+    paste = pasting.draw_box(3, (8, 8), Boxes((0.3, 0.3)), rng(), CPU)
+    mine, theirs = torch.zeros(3, 8, 8), 1.0 + torch.arange(3.0)[:, None, None].expand(3, 8, 8)
+    shown = paste.apply(mine, theirs)
+    for each in range(3):
+        assert (shown[each][paste.inside[each]] == 1 + paste.partners[each]).all()
+        assert (shown[each][~paste.inside[each]] == 0).all()

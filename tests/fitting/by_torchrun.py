@@ -34,6 +34,7 @@ from dmt.models import build
 from dmt.objectives.base import Objective
 from dmt.objectives.itself import PiModel
 from dmt.objectives.peers import CrossPseudoPasted
+from dmt.objectives.perturbed import UniMatch
 from dmt.objectives.stored import Stored
 from dmt.objectives.two_nets import DeepCoTraining
 from dmt.pseudo import labeler
@@ -58,6 +59,7 @@ OBJECTIVES: dict[str, Objective] = {
     "images, gradient to them": DeepCoTraining(),
     "pixels": Stored("dynamic", gamma=4.0),
     "pixels, two nets": CrossPseudoPasted(),
+    "pixels, features": UniMatch(threshold=0.3),
 }
 
 
@@ -80,6 +82,12 @@ class Double(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self.body(images.double())
         return logits
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        return (self.body[:-1](images.double()),)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        return self.body[-1](features[0])  # type: ignore[no-any-return]
 
 
 def images_of(plan: BatchPlan, execution: Execution) -> Batches:

@@ -21,22 +21,22 @@ from dmt import presets
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.mixing import Mix
-from dmt.core.pasting import Paste
+from dmt.core.pasting import ClassDraw, Paste
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.methods.plan import Plan
-from dmt.objectives.base import Cast, Net, Objective, Progress
+from dmt.objectives.base import Cast, DividedNet, Net, Objective, Progress
 from dmt.reporting import report_file
 from dmt.results.report import Report
 from dmt.runs import stopping
 from dmt.runs.progress import Silent
 from dmt.training.trainer import SlowTeacher, Student
-from dmt.types import IGNORE, Batch, BatchShape, Sizes, Target
+from dmt.types import IGNORE, Batch, BatchShape, FeatureMap, Sizes, Target
 from tests.conftest import TINY, TINY_PIXELS
 from tests.fitting.test_run import journal, nets
-from tests.objectives import by_hand
+from tests.objectives import by_hand, cases
 
 CPU = torch.device("cpu")
 PLAIN = Execution(CPU)
@@ -62,11 +62,16 @@ class Lesson:
 
 
 def plan(method: Method, kind: Labeled) -> Plan:
-    """Few rounds, no mixup."""
+    """Few rounds, no mixup, small judges."""
     config = presets.get(PRESETS[kind]).config
     settings = {"mixup": "none", "fractions": "0.5,1"}
     settings |= {f"{name}.mixup": "none" for name, group in catalogue.groups().items() if hasattr(group, "mixup")}
-    return method.plan(configuration.override(config, settings).recipe)
+    return method.plan(configuration.override(config, settings | small_judges()).recipe)
+
+
+def small_judges() -> dict[str, int]:
+    known = catalogue.groups().items()
+    return {f"{group}.judge_width": 8 for group, options in known if hasattr(options, "judge_width")}
 
 
 def lessons(method: Method, kind: Labeled) -> list[Lesson]:
@@ -90,6 +95,7 @@ class Sure(nn.Module):
         super().__init__()
         head = nn.Conv2d(WIDTH, CLASSES, 1) if pixels else nn.Conv2d(WIDTH, CLASSES, (SHAPE.height, SHAPE.width))
         self.body = nn.Sequential(nn.Conv2d(3, WIDTH, 3, padding=1), nn.Tanh(), head)
+        self.encoder, self.head = self.body[:2], head
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in self.parameters():
@@ -98,11 +104,17 @@ class Sure(nn.Module):
         self.pixels = pixels
 
     def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = 20 * self.body(images - 0.5)
+        logits = self.decode(self.features(images), (SHAPE.height, SHAPE.width))
         return logits if self.pixels else logits.flatten(1)
 
     def embed(self, images: Tensor) -> Tensor:
         return self.body[:2](images - 0.5).mean((2, 3))  # type: ignore[no-any-return]
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        return (self.encoder(images - 0.5),)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        return 20 * self.head(features[0])  # type: ignore[no-any-return]
 
 
 class Deaf:
@@ -113,8 +125,7 @@ class Deaf:
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         logits = self._net(images, update_statistics=update_statistics)
-        known = (images[:, None] == self._labeled[None]).flatten(2).all(2).any(1)
-        return torch.where(known.view(-1, *[1] * (logits.ndim - 1)), logits, logits.detach())
+        return _still(logits, _among(images, self._labeled))
 
     def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         return self._net.input_gradient(images, labels)
@@ -125,6 +136,25 @@ class Deaf:
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         return self._net.embed(images, update_statistics=update_statistics).detach()
 
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        assert isinstance(self._net, DividedNet)
+        known = _among(images, self._labeled)
+        return tuple(_still(each, known) for each in self._net.features(images))
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        assert isinstance(self._net, DividedNet)
+        known = _among(features[0], self._net.features(self._labeled)[0])
+        return _still(self._net.decode(features, size), known)
+
+
+def _among(rows: Tensor, known: Tensor) -> Tensor:
+    return (rows[:, None] == known[None]).flatten(2).all(2).any(1)
+
+
+def _still(values: Tensor, known: Tensor) -> Tensor:
+    """Without gradient, but for known rows."""
+    return torch.where(known.view(-1, *[1] * (values.ndim - 1)), values, values.detach())
+
 
 class Counting(Student):
     """Counts the images that it is shown."""
@@ -134,9 +164,16 @@ class Counting(Student):
         self.learned = self.looked = 0
 
     def _shared(self, forward: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
+        self._count(images)
+        return super()._shared(forward, images)
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        self._count(images)
+        return super().features(images)
+
+    def _count(self, images: Tensor) -> None:
         self.learned += len(images) * torch.is_grad_enabled()
         self.looked += len(images) * (not torch.is_grad_enabled())
-        return super()._shared(forward, images)
 
 
 @dataclass
@@ -176,8 +213,10 @@ def _students(nets: Sequence[nn.Module]) -> tuple[Net, ...]:
 
 def parts(objective: Objective) -> dict[str, nn.Module]:
     """Fresh ones, the same every time."""
-    torch.manual_seed(4)
-    made = objective.parts(WIDTH if objective.embeds else 3, CLASSES)
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        made = dict(objective.parts(WIDTH if objective.embeds else 3, CLASSES))
+        made |= objective.parts_on((FeatureMap(WIDTH, 1),), CLASSES)
     return {name: part.module for name, part in made.items()}
 
 
@@ -282,8 +321,8 @@ def test_what_teaches_gets_no_gradient(lesson: Lesson) -> None:
 def test_the_loss_was_computed_by_hand(lesson: Lesson) -> None:
     """A new objective adds its case to tests/objectives/by_hand.py."""
     name = type(lesson.objective).__name__
-    assert name in by_hand.CASES, f"{name} has no hand-computed loss"
-    assert lesson.kind in {"pixels" if case.pixels else "images" for case in by_hand.CASES[name]}
+    assert name in cases.CASES, f"{name} has no hand-computed loss"
+    assert lesson.kind in {"pixels" if case.pixels else "images" for case in cases.CASES[name]}
 
 
 @every_lesson
@@ -343,8 +382,9 @@ def replanned(tree: Any, order: Tensor) -> Any:
     """What was drawn, for samples in another order."""
     if isinstance(tree, Mix):
         pytest.skip("its unlabeled images are mixed, even without the option mixup")
-    if isinstance(tree, Paste):
-        return Paste(tree.inside[order], order.argsort()[tree.partners[order]])
+    if isinstance(tree, Paste | ClassDraw):
+        what, partners = tree
+        return type(tree)(what[order], order.argsort()[partners[order]])
     if isinstance(tree, tuple):
         branches = [replanned(branch, order) for branch in tree]
         return type(tree)(*branches) if hasattr(tree, "_fields") else tuple(branches)
@@ -365,14 +405,12 @@ def test_means_are_separate_unless_a_method_has_one_for_all(lesson: Lesson) -> N
         lesson.objective.loss(stage(lesson).cast, *each).total
         for each in ((given, plain), (shuffled(given, twice), repeated(plain)))
     )
-    separate = by_hand.CASES[type(lesson.objective).__name__][0].separate
+    separate = cases.CASES[type(lesson.objective).__name__][0].separate
     assert torch.allclose(once, again, rtol=1e-5) == separate
 
 
 def repeated(tree: Any) -> Any:
     """What was drawn, for every sample twice."""
-    if isinstance(tree, Paste):
-        return Paste(tree.inside.repeat(2, 1, 1), tree.partners.repeat(2))
     if isinstance(tree, tuple):
         branches = [repeated(branch) for branch in tree]
         return type(tree)(*branches) if hasattr(tree, "_fields") else tuple(branches)
@@ -424,7 +462,7 @@ def settings(kind: Labeled) -> dict[str, object]:
         known = {field.name for field in dataclasses.fields(options)}
         few |= {f"{group}.epochs": 1} if "epochs" in known else {}
         few |= {f"{group}.optimizer": OPTIMIZERS[number % len(OPTIMIZERS)]} if "optimizer" in known else {}
-    return few
+    return few | small_judges()
 
 
 class StopEach(Silent):

@@ -91,6 +91,13 @@ class Table:
         """Its last layer changes nothing."""
         return self(images)
 
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Its logits: the decoder changes nothing."""
+        return (self(images),)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        return features[0]
+
 
 class SlowTable(Table):
     """A slow copy of that kind: without gradient, as the trainer hands it out."""

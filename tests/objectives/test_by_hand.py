@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from dmt.objectives.guessing import MixDraw, TurnDraw
-from tests.objectives import by_hand
+from tests.objectives import by_hand, cases
 from tests.objectives.by_hand import Case
 
-CASES = [case for cases in by_hand.CASES.values() for case in cases]
+CASES = [case for known in cases.CASES.values() for case in known]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

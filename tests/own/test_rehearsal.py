@@ -54,7 +54,9 @@ def test_a_rehearsal_measures(kind: str, unlabeled: bool, request: pytest.Fixtur
     assert planning.line(seconds, CPU, methods).startswith(f"a run ({named}) will take about ")
 
 
-@pytest.mark.parametrize(("kind", "methods"), [("images", ["online", "fixmatch"]), ("pixels", ["cps", "cutmix-seg"])])
+@pytest.mark.parametrize(
+    ("kind", "methods"), [("images", ["online", "fixmatch"]), ("pixels", ["cps", "cutmix-seg", "cct", "s4gan"])]
+)
 def test_a_rehearsal_trains_what_is_asked_for(kind: str, methods: list[str], request: pytest.FixtureRequest) -> None:
     config, contents = request.getfixturevalue(kind)
     config = replace(config, net="fcn-4" if contents.pixels else "resnet8-4")

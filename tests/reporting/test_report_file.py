@@ -272,6 +272,15 @@ def test_what_others_published_is_marked_in_the_table() -> None:
     assert "94.94*<" in score_section.table(Study("c", [few]))
 
 
+def test_numbers_of_other_nets_starts_or_splits_are_marked() -> None:
+    job = made_up("voc-1of8", 21, [60.0, 65.0])
+    other = JobResult(**{**vars(job), "method": "adv-semi-seg"})
+    text = str(score_section.table(Study("v", [job, other])))
+    assert "69.50*" in text
+    assert "another net, start or split" in text
+    assert "another net" not in str(score_section.table(Study("v", [job])))
+
+
 def test_of_very_many_classes_the_worst_confusions_are_a_table() -> None:
     drawn = class_section.confusion(Study("c", [made_up("cifar10-4k", 40, [80.0, 90.0])]), "dmt")
     assert "<svg" not in drawn

@@ -84,6 +84,16 @@ def test_what_others_published_is_marked() -> None:
     assert "*" not in own
 
 
+def test_numbers_of_other_nets_starts_or_splits_are_marked() -> None:
+    done = stage("A0", (1, 1), (1, 1), (50, 50))
+    row = JobResult("voc-1of8", "adv-semi-seg", 1, (done,), ("A0",))
+    assert "69.50*" in str(Report((row,)))
+    assert "* published with another net, start or split" in str(Report((row,)))
+    plain = str(Report((dataclasses.replace(row, method="dmt"),)))
+    assert "72.70" in plain
+    assert "*" not in plain
+
+
 @pytest.mark.parametrize(("values", "text"), [([], "–"), ([95.0], "95.00"), ([94.0, 96.0], "95.00 ± 1.41")])
 def test_spread_is_the_sample_deviation(values: list[float], text: str) -> None:
     assert spread(values) == text

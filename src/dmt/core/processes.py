@@ -53,6 +53,10 @@ class Processes:
         """All ``count`` rows of which each process has its own. The gradient of these comes back to it."""
         return mine if self.count == 1 else _Gathered.apply(mine, count, self)  # type: ignore[no-untyped-call]
 
+    def dealt(self, values: Tensor) -> Tensor:
+        """This process's own rows. Their gradient comes back in all processes, beside that of the others' rows."""
+        return values if self.count == 1 else _Dealt.apply(values, self)  # type: ignore[no-untyped-call]
+
     def all_rows(self, mine: Tensor, count: int) -> Tensor:
         """The same without gradient."""
         bounds = self._bounds(count)
@@ -133,3 +137,16 @@ class _Gathered(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return gradient[ctx.rows], None, None
+
+
+class _Dealt(torch.autograd.Function):
+    """Own rows of what all processes have. Every process gets the gradient of all rows."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, processes: Processes) -> Tensor:
+        ctx.count, ctx.processes = len(values), processes
+        return values[processes.rows(len(values))]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.processes.all_rows(gradient, ctx.count), None

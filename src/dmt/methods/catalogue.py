@@ -13,7 +13,8 @@
 | dmt-naive | as dmt          | as dmt             | naive           |
 | dmt-flip  | as dmt          | as dmt             | flip            |
 
-Methods that label within the step are one stage each (`methods/online.py`, `adaptive.py`, `guessing.py`).
+Methods that label within the step are one stage each (`methods/online.py`, `adaptive.py`, `guessing.py`,
+`two_nets.py`, `online_pixels.py`).
 
 With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain, and Baseline
 trains both nets on all labels, so that a pair is compared with a pair.
@@ -23,6 +24,7 @@ from collections.abc import Iterable
 
 from dmt.errors import unknown
 from dmt.methods import adaptive, guessing, online, shapes, two_nets
+from dmt.methods.catalogue_pixels import PIXEL_METHODS
 from dmt.methods.groups import CBSTOptions, GraphOptions, MethodOptions, OnlineOptions
 from dmt.methods.method import Method
 from dmt.methods.plan import Plan
@@ -272,5 +274,6 @@ METHODS: dict[str, Method] = {
             options=online.CrossPseudoPastedOptions,
         ),
         *two_nets.METHODS,
+        *PIXEL_METHODS,
     )
 }

@@ -16,9 +16,16 @@ from torch import Tensor, nn
 
 def padded(images: Tensor, stride: int, *, patches: bool = False) -> Tensor:
     """Images (N, C, H, W) with zeros at the right and bottom, up to sides of stride·k + 1; for patches, stride·k."""
-    height, width = images.shape[-2:]
+    size = (images.shape[-2], images.shape[-1])
+    height, width = padded_size(size, stride, patches=patches)
+    return F.pad(images, (0, width - size[1], 0, height - size[0]))
+
+
+def padded_size(size: tuple[int, int], stride: int, *, patches: bool = False) -> tuple[int, int]:
+    """Height and width of images after padding."""
     over = 0 if patches else 1
-    return F.pad(images, (0, (over - width) % stride, 0, (over - height) % stride))
+    height, width = size
+    return height + (over - height) % stride, width + (over - width) % stride
 
 
 def grow(features: Tensor, size: tuple[int, int], *, patches: bool = False) -> Tensor:
@@ -47,9 +54,9 @@ def _blend(into: int, of: int, like: Tensor) -> Tensor:
     return (1 - (places[:, None] - features).abs()).clamp_min(0)
 
 
-def crop(logits: Tensor, images: Tensor) -> Tensor:
+def crop(logits: Tensor, size: tuple[int, int]) -> Tensor:
     """Logits of padded images, as large as the images were."""
-    height, width = images.shape[-2:]
+    height, width = size
     return logits[..., :height, :width]
 
 

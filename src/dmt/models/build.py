@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
 from dmt.models import cnn13, deeplab, embedding, fpn, names, smp_nets, torchvision_pair
+from dmt.models.encoder_decoder import EncoderDecoder
 from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen, Tuned
 from dmt.models.perceptron import Perceptron
 from dmt.models.small_resnet import SmallResNet
 from dmt.models.wide_resnet import WideResNet
 from dmt.options import neutral
-from dmt.types import Normalization
+from dmt.types import FeatureMap, Normalization
 
 IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
@@ -36,6 +37,9 @@ PIXEL_NETS: dict[str, str] = {
     "fcn-W": "a tiny net, W wide, that labels pixels on a CPU, e.g. fcn-16",
     "smp:ARCH/ENCODER": "a net of segmentation-models-pytorch, e.g. smp:unet/resnet34 (pip install 'dmt-vision[smp]')",
 }
+DIVIDED = ("fcn-W", "deeplab2:ENCODER", "fpn:ENCODER", "smp:ARCH/ENCODER")
+"""Nets that are an encoder and a decoder."""
+
 NETS: dict[str, str] = IMAGE_NETS | PIXEL_NETS
 _EXAMPLES = {
     False: ["wrn-28-2", "resnet8-16", "timm:resnet18"],
@@ -82,6 +86,16 @@ class Normalized(nn.Module):
             return images
         return (images - self.mean) / self.std
 
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        """What the decoder takes, of a net that is an `EncoderDecoder`."""
+        assert isinstance(self.body, EncoderDecoder)
+        return self.body.features((images - self.mean) / self.std)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        """Logits of features, of images of that size."""
+        assert isinstance(self.body, EncoderDecoder)
+        return self.body.decode(features, size)
+
 
 def build(spec: NetSpec, seed: int) -> Normalized:
     """A fresh net whose parameters depend on the seed alone; the caller's random state is left as it was."""
@@ -113,6 +127,21 @@ def forward_share(net: str) -> float:
     is light.
     """
     return {"frozen": 1.0, "frozen-fpn": 3 / 4}.get(names.kind(net) or "", 1 / 3)
+
+
+@torch.no_grad()
+def feature_maps(net: nn.Module, spec: NetSpec) -> tuple[FeatureMap, ...]:
+    """What the features of a net are like, from the finest to the coarsest."""
+    if not isinstance(net, Normalized) or not isinstance(net.body, EncoderDecoder):
+        raise ConfigError(
+            f"net '{spec.name}' cannot be asked for features without its decoder, as this method does; "
+            f"take {', '.join(DIVIDED)}"
+        )
+    side, before = 128, net.training
+    found = net.eval().features(torch.zeros(1, spec.shape[0], side, side, device=net.mean.device))
+    net.train(before)
+    # features are as many as patches, or one more
+    return tuple(FeatureMap(each.shape[1], 2 ** round(math.log2(side / each.shape[-1]))) for each in found)
 
 
 def usual_normalization(body: nn.Module) -> Normalization | None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
 from dmt.models import alignment
+from dmt.models.encoder_decoder import EncoderDecoder
 
 STRIDES = (8, 16)
 DILATIONS = (6, 12, 18, 24)
@@ -31,7 +32,7 @@ class DilatedSum(nn.Module):
         return torch.stack([branch(features) for branch in self.branches]).sum(0)
 
 
-class DeepLab(nn.Module):
+class DeepLab(EncoderDecoder):
     """An encoder that gives a list of feature maps, the last of which counts; a head; bilinear upsampling.
 
     Head and upsampling run in float32 under autocast too: coarser logits would make many confidences equal, and
@@ -44,13 +45,15 @@ class DeepLab(nn.Module):
         self.head = DilatedSum(width, classes, tuple(8 * dilation // stride for dilation in DILATIONS[:branches]))
         self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})
 
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes, H, W)."""
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
         padded = alignment.padded(images, self.stride)  # sides of 8k + 1, where feature i lies at pixel 8i
-        features = self.encoder(padded)[-1]  # (N, width, k + 1, k + 1)
-        with torch.autocast(images.device.type, enabled=False):
-            logits = alignment.grow(self.head(features.float()), (padded.shape[-2], padded.shape[-1]))
-            return alignment.crop(logits, images)
+        return (self.encoder(padded)[-1],)  # (N, width, k + 1, k + 1)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        (last,) = features
+        with torch.autocast(last.device.type, enabled=False):
+            logits = alignment.grow(self.head(last.float()), alignment.padded_size(size, self.stride))
+            return alignment.crop(logits, size)
 
 
 def build(name: str, classes: int, channels: int, branches: int, stride: int = 8) -> DeepLab:

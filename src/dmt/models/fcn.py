@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmt.models import alignment
+from dmt.models.encoder_decoder import EncoderDecoder
 
 STRIDE = 4
 
@@ -20,7 +21,7 @@ class Layer(nn.Sequential):
         )
 
 
-class SmallFCN(nn.Module):
+class SmallFCN(EncoderDecoder):
     """Down to a quarter in two strides, a residual middle of growing dilation, and up again along two skips.
 
     Widths are w, 2w, 4w at full, half and quarter size. The middle sees 69 pixels, more than a small object; logits
@@ -38,17 +39,20 @@ class SmallFCN(nn.Module):
         self.up2 = nn.Conv2d(2 * width, width, 1)
         self.head = nn.Conv2d(width, classes, 1)
 
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes, H, W)."""
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
         full = self.stem(alignment.padded(images, STRIDE))  # (N, w, 4k + 1, 4k + 1)
         half = self.down1(full)  # (N, 2w, 2k + 1, 2k + 1)
         quarter = self.down2(half)  # (N, 4w, k + 1, k + 1)
         for layer in self.middle:
             quarter = quarter + layer(quarter)
+        return full, half, quarter
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        full, half, quarter = features
         merged = self.merge(half + _grow(self.up1(quarter), half))
-        features = F.relu(full + _grow(self.up2(merged), full))
-        with torch.autocast(images.device.type, enabled=False):  # rounded logits would make confidences equal
-            return self.head(alignment.crop(features, images).float())  # type: ignore[no-any-return]
+        last = F.relu(full + _grow(self.up2(merged), full))
+        with torch.autocast(last.device.type, enabled=False):  # rounded logits would make confidences equal
+            return self.head(alignment.crop(last, size).float())  # type: ignore[no-any-return]
 
 
 def _grow(features: Tensor, like: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ Where DeepLab keeps the encoder's stride low by dilation, this net leaves the en
 the detail back from its earlier layers. So it is much cheaper, above all with depthwise convolutions.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
 from dmt.models import alignment, onnx_encoder
+from dmt.models.encoder_decoder import EncoderDecoder
 from dmt.models.fcn import Layer
 
 STRIDES = (4, 8, 16, 32)
@@ -33,7 +35,7 @@ class Decoder(nn.Module):
         )
         self.merges = nn.ModuleList(Layer(width, width) for _ in channels)
 
-    def forward(self, features: list[Tensor], patches: bool) -> Tensor:
+    def forward(self, features: Sequence[Tensor], patches: bool) -> Tensor:
         """Features are given from the finest to the coarsest; `patches` says where they lie, as in `alignment`."""
         levels = [lateral(each) for lateral, each in zip(self.laterals, features, strict=True)]
         merges = list(self.merges)
@@ -43,7 +45,7 @@ class Decoder(nn.Module):
         return merged
 
 
-class FPN(nn.Module):
+class FPN(EncoderDecoder):
     """An encoder, a decoder with skip connections, a head at one quarter of the image, and bilinear upsampling.
 
     Head and upsampling run in float32 under autocast too, as in `DeepLab`.
@@ -74,21 +76,19 @@ class FPN(nn.Module):
             self.encoder.eval()
         return self
 
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes, H, W)."""
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
         padded = alignment.padded(images, STRIDES[-1], patches=self.patches)
-        merged = self.decoder(self._features(padded), self.patches)
-        with torch.autocast(images.device.type, enabled=False):
-            size = (padded.shape[-2], padded.shape[-1])
-            logits = alignment.grow(self.head(merged.float()), size, patches=self.patches)
-            return alignment.crop(logits, images)
+        if self.frozen and onnx_encoder.suits(self.encoder, padded):
+            return tuple(onnx_encoder.features(self.encoder, self._levels, padded))
+        found = self.encoder(padded)
+        return tuple(found[level] for level in self._levels)
 
-    def _features(self, images: Tensor) -> list[Tensor]:
-        """The maps that count, from the finest to the coarsest."""
-        if self.frozen and onnx_encoder.suits(self.encoder, images):
-            return onnx_encoder.features(self.encoder, self._levels, images)
-        found = self.encoder(images)
-        return [found[level] for level in self._levels]
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        merged = self.decoder(features, self.patches)
+        with torch.autocast(merged.device.type, enabled=False):
+            padded = alignment.padded_size(size, STRIDES[-1], patches=self.patches)
+            logits = alignment.grow(self.head(merged.float()), padded, patches=self.patches)
+            return alignment.crop(logits, size)
 
 
 def build(name: str, classes: int, channels: int, *, frozen: bool) -> FPN:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
 from dmt.models import alignment, torchvision_pair
+from dmt.models.encoder_decoder import EncoderDecoder
 from dmt.types import IMAGENET, PADDING
 
 
@@ -41,6 +42,18 @@ class SmpNet(nn.Module):
         return self.net(padded)[..., :height, :width]  # type: ignore[no-any-return]
 
 
+class DividedSmpNet(SmpNet, EncoderDecoder):
+    """One of those, nearly all, that are an encoder, a decoder and a head, one after the other."""
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        height, width = images.shape[-2:]
+        return tuple(self.net.encoder(F.pad(images, (0, -width % PADDING, 0, -height % PADDING))))
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        height, width = size
+        return self.net.segmentation_head(self.net.decoder(list(features)))[..., :height, :width]  # type: ignore[no-any-return]
+
+
 def _align_pyramid(net: nn.Module) -> None:
     """A feature pyramid upsamples in code, not by a module: switch that off, and do it behind each block."""
     from segmentation_models_pytorch.decoders.fpn.decoder import Conv3x3GNReLU
@@ -66,7 +79,8 @@ def build(name: str, classes: int, channels: int) -> SmpNet:
     except (TypeError, ValueError, AssertionError, NotImplementedError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"net 'smp:{name}' does not exist: {reason}; try another encoder") from error
-    return SmpNet(net)
+    divided = type(net).forward is base.forward
+    return DividedSmpNet(net) if divided else SmpNet(net)
 
 
 def _package(name: str) -> ModuleType:

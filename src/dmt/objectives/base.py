@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dmt.core import streams
 from dmt.core.schedule import Descent
-from dmt.types import TRAIN, Batch, BatchShape, Sizes
+from dmt.types import TRAIN, Batch, BatchShape, FeatureMap, Sizes
 
 LOOK = 1.0 / 3.0
 """A forward without gradient costs about a third of forward and backward."""
@@ -31,6 +31,17 @@ class Net(Protocol):
 
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
         """What the last layer of a net for images reads, (N, F) float32, with gradient, in train mode."""
+
+
+@runtime_checkable
+class DividedNet(Net, Protocol):
+    """The same for objectives that declare features. Both calls are with gradient, in train mode."""
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Maps (N, F, h, w) that the decoder takes, from the finest to the coarsest, in the net's own precision."""
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        """Float32 logits of features, of images of that size (H, W)."""
 
 
 class Teacher(Protocol):
@@ -59,6 +70,13 @@ class Cast:
     def net(self) -> Net:
         """The only one."""
         (net,) = self.nets
+        return net
+
+    @property
+    def divided(self) -> DividedNet:
+        """The only one, for an objective that declares features."""
+        (net,) = self.nets
+        assert isinstance(net, DividedNet)
         return net
 
     @property
@@ -113,7 +131,7 @@ class Loss:
 
 
 class Cost(NamedTuple):
-    """Images that a step sends through nets, every view and every net counted."""
+    """Images that a step sends through nets, every view and every net counted; features decoded twice count once."""
 
     learned: int  # forward and backward
     looked: int = 0  # forward alone
@@ -146,6 +164,9 @@ class Objective(ABC):
     stored: ClassVar[bool] = False
     """Whether a batch must bring stored pseudo labels."""
 
+    features: ClassVar[bool] = False
+    """Whether `loss` asks nets for features and decodes them itself."""
+
     input_gradient: ClassVar[bool] = False
     """Whether `loss` takes a gradient with respect to images: then steps are neither compiled nor recorded."""
 
@@ -164,6 +185,10 @@ class Objective(ABC):
         Args:
             channels: of what nets' last layers read, if the objective asks for that; else of images.
         """
+        return {}
+
+    def parts_on(self, features: tuple[FeatureMap, ...], classes: int) -> Mapping[str, Part]:
+        """Likewise those that work on features of nets, if the objective declares these."""
         return {}
 
     @abstractmethod

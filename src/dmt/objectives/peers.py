@@ -40,7 +40,7 @@ class CrossPseudo(Objective):
         images = torch.cat([batch.views[WEAK], batch.images])
         first, second = (net(images) for net in cast.nets)
         labeled = supervised(first[count:], batch) + supervised(second[count:], batch)
-        valid = _with_labeled(batch)
+        valid = with_labeled(batch)
         cross = taught(first, sure(second)[1], valid) + taught(second, sure(first)[1], valid)
         logged = detached(labeled=labeled, unlabeled=cross, agree=agreement(first[:count], second[:count]))
         return Loss(labeled + self.weight * cross, logged)
@@ -95,7 +95,7 @@ def agreement(first: Tensor, second: Tensor) -> Tensor:
     return (first.detach().argmax(1) == second.detach().argmax(1)).float().mean()
 
 
-def _with_labeled(batch: Batch) -> Tensor | None:
+def with_labeled(batch: Batch) -> Tensor | None:
     """Valid sites of [unlabeled; labeled]: of labeled images those outside of them are the ones without a label."""
     if batch.valid is None:
         return None

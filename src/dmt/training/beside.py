@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from dmt.core import streams
-from dmt.models import embedding
+from dmt.models import build, embedding
 from dmt.models.build import NetSpec
 from dmt.objectives.base import Objective, Part
 
@@ -22,4 +22,7 @@ def parts(objective: Objective, net: nn.Module, spec: NetSpec, seed: int) -> Map
     channels = embedding.width(net, spec.shape) if objective.embeds else spec.shape[0]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(streams.seed_of(seed, "parts"))
-        return objective.parts(channels, spec.classes)
+        found = dict(objective.parts(channels, spec.classes))
+        if objective.features:
+            found |= objective.parts_on(build.feature_maps(net, spec), spec.classes)
+    return found

@@ -28,6 +28,7 @@ class Student:
 
     def __init__(self, net: nn.Module, execution: Execution) -> None:
         self._net = net
+        self._halves: Any = net  # `features` and `decode`, where a net has them
         self._execution = execution
         self._forward: Callable[[Tensor], Tensor] = execution.compiled_net(net)
         self._embed: Callable[[Tensor], Tensor] | None = None
@@ -70,9 +71,26 @@ class Student:
     def _own(self, forward: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
         if images.dim() == 4:  # and not features of them
             images = images.contiguous(memory_format=self._execution.layout)
-        with torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda):
+        with self._bfloat16():
             found = forward(images)
         return found.float()
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        processes, count = self._execution.processes, len(images)
+        mine = images if processes is None else images[processes.rows(count)]
+        with self._bfloat16():
+            found = self._halves.features(mine.contiguous(memory_format=self._execution.layout))
+        return tuple(each if processes is None else processes.gathered(each, count) for each in found)
+
+    def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
+        processes, count = self._execution.processes, len(features[0])
+        mine = features if processes is None else tuple(map(processes.dealt, features))
+        with self._bfloat16():
+            logits = self._halves.decode(mine, size).float()
+        return logits if processes is None else processes.gathered(logits, count)
+
+    def _bfloat16(self) -> torch.autocast:
+        return torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda)
 
 
 class SlowTeacher:

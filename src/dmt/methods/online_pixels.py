@@ -1,0 +1,169 @@
+"""Methods for pixels that label within the step, beside those of `methods/online.py`: their options and plans."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmt.methods.online import StageOptions, one_stage
+from dmt.methods.plan import Plan
+from dmt.methods.recipe import Recipe
+from dmt.objectives.auxiliary import CCT
+from dmt.objectives.flaws import GCT
+from dmt.objectives.judged import S4GAN, AdvSemiSeg
+from dmt.objectives.perturbed import UniMatch, UniMatchV2
+from dmt.objectives.slow_pasted import AugSeg, ClassMix
+from dmt.options import option, require
+
+
+@dataclass(frozen=True)
+class ClassMixOptions(StageOptions):
+    """Of ClassMix."""
+
+    group: ClassVar[str] = "classmix"
+
+    ema: float | None = option(0.99, "decay of the slow copy, which teaches")
+    threshold: float = option(0.968, "pixels of at least this confidence count as sure; their share weighs the term")
+    weight: float = option(1.0, "weight of the unlabeled term")
+
+
+@dataclass(frozen=True)
+class AugSegOptions(StageOptions):
+    """Of AugSeg."""
+
+    group: ClassVar[str] = "augseg"
+
+    ema: float | None = option(0.999, "decay of the slow copy, which teaches")
+    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+    weight: float = option(1.0, "weight of the unlabeled term")
+
+
+@dataclass(frozen=True)
+class UniMatchOptions(StageOptions):
+    """Of UniMatch."""
+
+    group: ClassVar[str] = "unimatch"
+
+    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+
+
+@dataclass(frozen=True)
+class UniMatchV2Options(StageOptions):
+    """Of UniMatch V2."""
+
+    group: ClassVar[str] = "unimatch_v2"
+
+    ema: float | None = option(0.996, "decay of the slow copy, which teaches")
+    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+
+
+@dataclass(frozen=True)
+class CCTOptions(StageOptions):
+    """Of CCT."""
+
+    group: ClassVar[str] = "cct"
+
+    weight: float = option(30.0, "weight of the unlabeled term after its ramp")
+    ramp: float = option(0.1, "share of the training over which that weight grows")
+    decoders: int = option(6, "auxiliary decoders for each of three kinds of perturbation")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require("cct.decoders", self.decoders, self.decoders >= 1, "at least 1")
+
+
+@dataclass(frozen=True)
+class JudgedOptions(StageOptions):
+    """What methods with a judge have in common."""
+
+    judge_rate: float = option(1e-4, "learning rate of the judge, by Adam")
+    judge_width: int = option(64, "channels of the judge's first layer")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(f"{self.group}.judge_rate", self.judge_rate, self.judge_rate > 0, "greater than 0")
+        require(f"{self.group}.judge_width", self.judge_width, self.judge_width >= 1, "at least 1")
+        for key in ("semi", "adversarial", "adversarial_unlabeled", "matching", "consistency", "correction"):
+            value = getattr(self, key, 0.0)
+            require(f"{self.group}.{key}", value, value >= 0, "at least 0")
+
+
+@dataclass(frozen=True)
+class AdvSemiSegOptions(JudgedOptions):
+    """Of AdvSemiSeg."""
+
+    group: ClassVar[str] = "adv_semi_seg"
+
+    threshold: float = option(0.2, "pixels that the judge scores at least so high teach their own label")
+    semi: float = option(0.1, "weight of these labels")
+    adversarial: float = option(0.01, "weight of fooling the judge on labeled images")
+    adversarial_unlabeled: float = option(0.001, "weight of fooling it on unlabeled images")
+    start: float = option(0.25, "share of the training before own labels teach")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require("adv_semi_seg.start", self.start, 0 <= self.start <= 1, "from 0 to 1")
+
+
+@dataclass(frozen=True)
+class S4GANOptions(JudgedOptions):
+    """Of s4GAN."""
+
+    group: ClassVar[str] = "s4gan"
+
+    threshold: float = option(0.6, "images that the judge scores higher teach their own labels")
+    semi: float = option(1.0, "weight of these labels")
+    matching: float = option(0.1, "weight of the distance between the judge's features of truth and of predictions")
+
+
+@dataclass(frozen=True)
+class GCTOptions(JudgedOptions):
+    """Of GCT."""
+
+    group: ClassVar[str] = "gct"
+
+    consistency: float = option(100.0, "weight of what the nets teach each other after its ramp")
+    ramp: float = option(0.15, "share of the training over which that weight grows")
+    threshold: float = option(0.6, "flaws above this are corrected where both nets have them")
+    correction: float = option(1.0, "weight of that")
+
+
+def classmix(recipe: Recipe, own: ClassMixOptions) -> Plan:
+    return one_stage(recipe, own, ClassMix(own.threshold, own.weight))
+
+
+def augseg(recipe: Recipe, own: AugSegOptions) -> Plan:
+    return one_stage(recipe, own, AugSeg(own.threshold, own.weight))
+
+
+def unimatch(recipe: Recipe, own: UniMatchOptions) -> Plan:
+    return one_stage(recipe, own, UniMatch(own.threshold))
+
+
+def unimatch_v2(recipe: Recipe, own: UniMatchV2Options) -> Plan:
+    return one_stage(recipe, own, UniMatchV2(own.threshold))
+
+
+def cct(recipe: Recipe, own: CCTOptions) -> Plan:
+    return one_stage(recipe, own, CCT(own.weight, own.ramp, own.decoders, own.schedule(recipe).descent))
+
+
+def adv_semi_seg(recipe: Recipe, own: AdvSemiSegOptions) -> Plan:
+    objective = AdvSemiSeg(
+        own.threshold, own.semi, own.adversarial, own.adversarial_unlabeled, own.start, own.judge_rate, own.judge_width
+    )
+    return one_stage(recipe, own, objective)
+
+
+def s4gan(recipe: Recipe, own: S4GANOptions) -> Plan:
+    return one_stage(recipe, own, S4GAN(own.threshold, own.semi, own.matching, own.judge_rate, own.judge_width))
+
+
+def gct(recipe: Recipe, own: GCTOptions) -> Plan:
+    objective = GCT(
+        own.consistency,
+        own.ramp,
+        own.threshold,
+        own.correction,
+        judge_rate=own.judge_rate,
+        judge_width=own.judge_width,
+    )
+    return one_stage(recipe, own, objective)
