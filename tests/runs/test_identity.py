@@ -35,7 +35,10 @@ OWN: dict[str, object] = {
     "epochs": 3, "labeled": 16, "unlabeled": 16, "rate": 0.3, "rate_ramp": "poly", "optimizer": "adam",
     "weight_decay": 1e-3, "decay": "kernels", "encoder": 0.5, "ema": 0.9, "threshold": 0.7, "temperature": 0.6,
     "weight": 3.0, "ramp": 0.3, "memory": 0.5, "own": 0.5, "agree": 5.0, "differ": 1.0, "step": 0.1, "noise": 0.3,
-    "start": 0.5, "renormalized": True, "neighbors": 7, "reach": 0.5,
+    "start": 0.5, "renormalized": True, "neighbors": 7, "reach": 0.5, "weight_fairness": 0.1, "memory_ema": 0.5,
+    "mixup": 0.5, "strong_views": 2, "weight_strong": 0.1, "weight_rotation": 0.1, "decoders": 3, "judge_rate": 1e-3,
+    "judge_width": 8, "semi": 0.3, "adversarial": 0.1, "adversarial_unlabeled": 0.1, "matching": 0.3,
+    "consistency": 3.0, "correction": 0.3,
 }  # fmt: skip
 """The same of options that belong to single methods, by their name within the group."""
 

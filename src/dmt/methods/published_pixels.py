@@ -36,9 +36,9 @@ CITYSCAPES: tuple[MethodOptions, ...] = (
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4, ema=0.996, threshold=0.0),
     UniMatchOptions(**_POLY, epochs=240, labeled=8, unlabeled=8, rate=5e-3, weight_decay=1e-4, threshold=0.0),
-    UniMatchV2Options(**_VIT),
     S4GANOptions(**_DEEPLAB2, epochs=100, labeled=8, unlabeled=8, threshold=0.7, judge_rate=1e-5),
 )
+"""Of methods that were published with others for it."""
 
 SCORES: dict[str, dict[str, float]] = {
     "voc-1of106": {"cutmix-seg": 53.79},
