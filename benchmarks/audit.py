@@ -198,8 +198,8 @@ def grow(task: Classification, audit: ImageAudit, positions: np.ndarray) -> tupl
     left[chosen] = False
     rest, new = left.nonzero().squeeze(1), task.unlabeled.take(chosen)
     labeled = LabeledSet(
-        task.labeled.ids + new.ids,
-        torch.cat([task.labeled.images, new.images]),
+        (*task.labeled.ids, *new.ids),
+        torch.cat([task.labeled.images, new.images[:]]),
         torch.cat([task.labeled.labels, every[chosen]]),
     )
     return replace(task, labeled=labeled, unlabeled=task.unlabeled.take(rest)), ImageAudit(

@@ -29,7 +29,7 @@ def test_the_audit_hears_what_the_student_learns(name: str, generator: torch.Gen
     trainer: Any = SimpleNamespace(nets={"A": net}, device=CPU, objective=Stored(name, 2.0, 3.0))
     found = assessment.pseudo_labels(trainer, task, audit, pseudo, {})
 
-    logits = net(task.unlabeled.images / 255)
+    logits = net(task.unlabeled.images[:] / 255)
     learned, weights = weighting.WEIGHTINGS[name](logits, Target(labels, confidence), 2.0, 3.0)
     assert bool((learned != labels).any()) == (name == "flip")
     truth = dict(zip(audit.everything.ids, audit.everything.labels.tolist(), strict=True))

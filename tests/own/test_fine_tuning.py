@@ -14,6 +14,7 @@ from dmt import files, run_files
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.images import augment
+from dmt.data.sets import UnlabeledSet
 from dmt.own import fine_tuning
 from dmt.own.fine_tuning import FineTuning
 from dmt.own.search import Found, Search
@@ -38,7 +39,7 @@ def in_images() -> Classification:
 
     known = {name: getattr(task, name) for name in ("labeled", "validation", "test")}
     sets = {name: replace(each, images=shown(each.labels)) for name, each in known.items()}
-    pool = replace(task.unlabeled, images=shown(torch.arange(len(task.unlabeled)) % 3))
+    pool = UnlabeledSet(task.unlabeled.ids, shown(torch.arange(len(task.unlabeled)) % 3))
     return Classification(
         task.classes, task.shape, task.normalization, augment.views("photo"), unlabeled=pool, **sets
     )  # fmt: skip

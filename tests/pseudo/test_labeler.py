@@ -37,7 +37,7 @@ def label(task: Classification, fraction: float = 0.4, per_class: bool = False, 
 
 def test_keeps_the_most_confident_of_all(task: Classification) -> None:
     store = label(task)
-    expected = Brightness().eval()(task.unlabeled.images / 255).softmax(1).max(1)
+    expected = Brightness().eval()(task.unlabeled.images[:] / 255).softmax(1).max(1)
     assert torch.equal(store.target.labels, expected.indices)
     torch.testing.assert_close(store.target.confidence, expected.values)
     kept = store.target.confidence[store.selected]

@@ -93,7 +93,7 @@ def test_images(images: Classification, factors: tuple[float, ...]) -> None:
     store = labeler.label(Teacher(nets, images, CPU, labeling_views.every(["flip"])), Wish(0.5))
     assert all(net.training for net in nets)
     changed = 0
-    for row, image in enumerate(images.unlabeled.images.double().numpy() / 255):
+    for row, image in enumerate(images.unlabeled.images[:].double().numpy() / 255):
         every = [
             softmax(said(view, factor)[..., -1].sum(1)) for factor in factors for view in (image, image[..., ::-1])
         ]

@@ -35,7 +35,7 @@ def test_views_are_all_images_in_order(images: tuple[LabeledSet[Tensor], Labeled
     views = list(task.views(task.unlabeled, torch.device("cpu")))
     assert [len(view.images) for view in views] == [500, 500, 97]
     assert torch.cat([view.positions for view in views]).tolist() == list(range(1097))
-    torch.testing.assert_close(torch.cat([view.images for view in views]), task.unlabeled.images / 255)
+    torch.testing.assert_close(torch.cat([view.images for view in views]), task.unlabeled.images[:] / 255)
     assert all(view.truth is None for view in views)
 
 

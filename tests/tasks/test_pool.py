@@ -9,6 +9,7 @@ from PIL import Image
 
 import dmt
 from dmt import files, run_files
+from dmt.data.sets import UnlabeledSet
 from dmt.models.build import NetSpec, build
 from dmt.results import guard
 from dmt.tasks import pool
@@ -22,9 +23,9 @@ def test_the_share_of_photos_unlike_the_labels() -> None:
     alike = pool.look(task)
     assert alike is not None
     assert not alike.told
-    features = task.unlabeled.images.clone()
+    features = task.unlabeled.images[:].clone()
     features[:30] *= -1
-    found = pool.look(replace(task, unlabeled=replace(task.unlabeled, images=features)))
+    found = pool.look(replace(task, unlabeled=UnlabeledSet(task.unlabeled.ids, features)))
     assert found is not None
     assert 0.5 <= found.unlike < 0.6
     assert found.told
