@@ -58,7 +58,7 @@ class Certain(nn.Module):
 
 def test_what_nets_are_unsure_of_comes_first(digits: Classification) -> None:
     doubtful = [7, 130, 255]
-    net = Certain(digits.unlabeled.images[torch.tensor(doubtful)].float() / 255)
+    net = Certain(digits.unlabeled.images[:][doubtful].float() / 255)
     found = label_next.choose(Ensemble(digits, (net, net), ("A", "B"), CPU), 3)
     assert sorted(each.position for each in found) == doubtful
     assert {each.file for each in found} == {digits.unlabeled.ids[position] for position in doubtful}
