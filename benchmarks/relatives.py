@@ -55,6 +55,11 @@ ROWS = (
     Row("Graph labels", "graph-labels", {"graph_labels.neighbors": 10}),
     Row("40 % of 600 labels wrong: Baseline", "baseline", NOISY),
     Row("40 % of 600 labels wrong: Co-Teaching", "co-teaching", NOISY | {"co_teaching.noise": 0.4}),
+    Row(
+        "40 % of 600 labels wrong: Co-Teaching, ramp 0.5",
+        "co-teaching",
+        NOISY | {"co_teaching.noise": 0.4, "co_teaching.ramp": 0.5},
+    ),
     Row("40 % of 600 labels wrong: Co-Teaching+", "co-teaching-plus", NOISY | {"co_teaching_plus.noise": 0.4}),
     _online("Π-model", "pi-model", 36),
     _online("Temporal Ensembling", "temporal-ensembling", 42),

@@ -76,7 +76,7 @@ class GivenLabelsOptions(MethodOptions):
     optimizer: Optimizer | None = option(None, "sgd, nesterov, adam or adamw; none: optimizer")
     weight_decay: float | None = option(None, "weight decay; none: weight_decay")
     noise: float = option(0.2, "share of wrong labels, as far as you know: so many of each batch are left out")
-    ramp: float = option(0.05, "share of the training over which the part that is left out grows")
+    ramp: float = option(0.05, "share of the training over which the part that is left out grows; 0.5 for short ones")
 
     def __post_init__(self) -> None:
         for key in ("epochs", "labeled"):
