@@ -74,7 +74,7 @@ def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, m
     assert {path: path.stat().st_mtime_ns for path in out.glob("stages/**/*.safetensors")} == written
 
     with monkeypatch.context() as patch:  # an audit reads the run's features, and looks at no photo
-        patch.setattr(OnEncoder, "forward", lambda self, images: pytest.fail("an encoder looks at photos"))
+        patch.setattr(OnEncoder, "seen", lambda self, images: pytest.fail("an encoder looks at photos"))
         audited = auditor.audit(out, tmp_path / "audit", AuditOptions(folds=2), device="cpu", watcher=Silent())
     assert not isinstance(audited.findings.following, str)
     assert {each.file for each in audited.findings.following} <= {
