@@ -13,6 +13,7 @@ from dmt.core.schedule import Descent, Schedule
 from dmt.data.images.augment import views as policies
 from dmt.data.images.batches import ImageBatches, Unlabeled
 from dmt.data.sets import LabeledSet
+from dmt.objectives import adaptive
 from dmt.objectives.adaptive import FlexMatch, FreeMatch, SoftMatch
 from dmt.objectives.base import Cast, Loss, Objective
 from dmt.training import loop
@@ -245,3 +246,10 @@ def test_every_image_is_remembered_at_its_own_position() -> None:
         training.advance(inputs)
         assert set((training.memory["given"] != IGNORE).nonzero().flatten().tolist()) == seen
     assert seen == set(range(IMAGES))
+
+
+def test_a_class_that_is_never_named_leaves_fairness_a_number() -> None:
+    found, kept = torch.tensor([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1]]), torch.ones(2)
+    for share in (0.0, 1e-42):
+        memory = {"probabilities": torch.tensor([0.6, 0.3, 0.1]), "labels": torch.tensor([0.5, 0.5, share])}
+        assert bool(adaptive._fairness(found, kept, memory).isfinite())

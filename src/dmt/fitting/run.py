@@ -19,6 +19,7 @@ from dmt.fitting.runner import Runner
 from dmt.fitting.session import Session
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
+from dmt.models import names
 from dmt.results.report import Report
 from dmt.runs import environment, joining, progress, starting
 from dmt.runs.folder import Folder
@@ -222,6 +223,9 @@ def _require_fitting(method: Method, prepared: Prepared) -> None:
     what: Labeled = "pixels" if sizes.pixels else "images"
     if what not in method.serves:
         raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
+    net, stages = prepared.config.net, method.plan(prepared.config.recipe).stages
+    if names.is_frozen(net) and any(stage.objective.teaches_encoder for stage in stages):
+        raise ConfigError(f"{method.title} teaches encoders, and that of '{net}' stays as it is; give another --net")
     if prepared.images is not None and method.ceiling:
         raise ConfigError(f"the {method.title} needs the labels of all images, which are unknown here; leave it out")
     if not sizes.unlabeled and prepared.config.recipe.batchnorm == "reestimate":

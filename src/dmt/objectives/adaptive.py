@@ -19,6 +19,9 @@ from dmt.types import IGNORE, STRONG, WEAK, Batch, BatchShape, Sizes
 SPREAD = 2.0
 """Standard deviations of confidence in which SoftMatch's weight falls as far as a Gauss function does in one."""
 
+SMALLEST = 1e-12
+"""Share of the labels from which on a class counts as named."""
+
 
 @dataclass(frozen=True)
 class FlexMatch(Objective):
@@ -181,6 +184,8 @@ def _fairness(found: Tensor, kept: Tensor, memory: Mapping[str, Tensor]) -> Tens
     mean = (found * kept[:, None]).sum(0) / count
     shares = (targets.one_hot(found.argmax(1), found.shape[1]) * kept[:, None]).sum(0) / count
     told = shares > 0
-    wanted = targets.normalized(memory["probabilities"] / memory["labels"])
+    # the share of a class that is never named fades to nothing, and what is divided by nothing to no number
+    named = memory["labels"] > SMALLEST
+    wanted = targets.normalized((memory["probabilities"] / memory["labels"].where(named, 1.0)).where(named, 0.0))
     given = targets.normalized((mean / shares.where(told, 1.0)).where(told, 0.0))
     return (wanted * given.where(told, 1.0).log()).sum()

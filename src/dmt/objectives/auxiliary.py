@@ -70,6 +70,7 @@ class CCT(Objective):
     views: ClassVar[tuple[str, ...]] = (WEAK,)
     labeled_view: ClassVar[str] = WEAK
     features: ClassVar[bool] = True
+    teaches_encoder: ClassVar[bool] = True
 
     weight: float = 30.0
     ramp: float = 0.1

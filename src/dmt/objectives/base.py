@@ -164,6 +164,9 @@ class Objective(ABC):
     stored: ClassVar[bool] = False
     """Whether a batch must bring stored pseudo labels."""
 
+    teaches_encoder: ClassVar[bool] = False
+    """Whether unlabeled images teach the encoder alone: then a frozen one has nothing to learn from them."""
+
     features: ClassVar[bool] = False
     """Whether `loss` asks nets for features and decodes them itself."""
 

@@ -187,3 +187,15 @@ def test_images_whose_pixels_get_labels(tmp_path: Path) -> None:
     assert len(found) == 5
     assert found.images.digests == held.images.digests
     assert torch.equal(found.images.pixels, held.images.pixels)
+
+
+@pytest.mark.parametrize("place", ["zip://x.tar", "tar://a.tar", "reference://x", "nothing://x.tar"])
+def test_urls_that_look_into_other_files_are_refused_in_one_line(place: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        tar_places.read(place, 0, 10)
+
+
+def test_more_than_was_asked_for_is_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tar_places, "read", lambda tar, offset, size: b"0" * (size + 1))
+    with pytest.raises(OSError, match="does not send parts"):
+        shards.Member("http://host/0.tar", "a.png", 0, 10).read()

@@ -69,9 +69,10 @@ def _read_all(
     known = [photo for _, part in contents.parts() for photo in part if part is not contents.unlabeled]
     photos = [*known, *contents.unlabeled]
     shape = (len(photos), 3, size, size)
-    file = (
-        None if cache is None else cache / f"squares-{photo_pools.unchanged(photos, f'{size} {len(known)}')[:16]}.bin"
-    )
+    how = f"{size} {len(known)}"
+    if isinstance(contents.unlabeled, Pool) and contents.unlabeled.shards is not None:
+        how += f" {contents.unlabeled.shards.seal}"  # URLs have no size and time of their own
+    file = None if cache is None else cache / f"squares-{photo_pools.unchanged(photos, how)[:16]}.bin"
     index = None if file is None else file.with_suffix(".json")
     kept = None if file is None or index is None else _kept(file, index, shape)
     if file is not None and kept is not None:

@@ -46,6 +46,8 @@ class Member:
         found = tar_places.read(self.tar, self.offset, self.size)
         if len(found) < self.size:
             raise OSError("truncated")
+        if len(found) > self.size:
+            raise OSError("more came than was asked for: whoever serves it does not send parts")
         return found
 
     def __str__(self) -> str:

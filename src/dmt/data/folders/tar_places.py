@@ -10,6 +10,9 @@ from dmt.errors import ConfigError, DataError
 
 INSTALL = "pip install 'dmt-vision[shards]'"
 
+WITHIN = ("zip", "tar", "libarchive", "reference", "dir")
+"""Kinds of URL by which fsspec looks into other files: those would name a place on this machine by themselves."""
+
 
 def is_url(place: str) -> bool:
     """Whether a word names something elsewhere. A file of that name comes first."""
@@ -94,14 +97,14 @@ def streamed(place: str) -> IO[bytes]:
 
 def _system(place: str) -> tuple[Any, str]:
     """The file system of fsspec that reads parts of a URL."""
-    if "://" not in place or "::" in place:
+    if "://" not in place or "::" in place or place.partition("://")[0] in WITHIN:
         raise ConfigError(f"parts of {shown(place)} cannot be read; give files, or URLs that fsspec opens")
     try:
         import fsspec
 
         found: tuple[Any, str] = fsspec.core.url_to_fs(place)
-    except (ImportError, ValueError) as error:
-        why = " ".join(str(error).split())
+    except Exception as error:  # of many libraries
+        why = " ".join(str(error).split()) or type(error).__name__
         raise ConfigError(
             f"parts of {shown(place)} cannot be read here: {why}; install it, or copy the shards"
         ) from error
