@@ -32,6 +32,10 @@ SEEDS = 1000
 Holder = TypeVar("Holder", bound="DataclassInstance")
 
 
+PLACES = "shards"
+"""The option that says where images are: what they are counts for a result, not that."""
+
+
 @dataclass(frozen=True)
 class Config:
     """Everything that decides a result, apart from the method and the seed."""

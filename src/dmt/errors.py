@@ -16,6 +16,10 @@ class DataError(DmtError):
     """A data set that is missing, incomplete or damaged."""
 
 
+class UnreachableError(DmtError):
+    """Something elsewhere that did not answer: it may be as it should, and another attempt may reach it."""
+
+
 class RunError(DmtError):
     """A run folder that cannot be used as asked: made by another configuration, in use, unfinished, damaged."""
 

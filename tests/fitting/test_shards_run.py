@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from dmt import files
+from dmt import files, run_files
 from dmt.data import buffers
 from dmt.data.folders import photo_pools, shards
 from dmt.errors import ConfigError
@@ -138,7 +138,9 @@ def test_shards_elsewhere(
     assert outcomes(report) == outcomes(whole[0])
     for tar in tars:  # where they are is no part of what is trained
         tar.rename(packed / tar.name)
-    moved = fit(packed, tmp_path / "moved", shards=tuple(str(packed / tar.name) for tar in tars))
+    places = [str(packed / tar.name) for tar in tars]
+    moved = fit(packed, tmp_path / "run", shards=tuple(places))
     assert [stage.place for stage in moved.jobs[0].stages] == [stage.place for stage in report.jobs[0].stages]
+    assert files.read_json(tmp_path / "run" / run_files.MANIFEST)["config"]["shards"] == places
     with pytest.raises(ConfigError, match="cannot be read; give files, or URLs"):
         fit(packed, tmp_path / "other", shards=("pipe:cat x.tar",))

@@ -70,7 +70,7 @@ def require_same_options(made: str, defaults: Config, known: dict[str, Any], wan
     except ConfigError as error:
         raise RunError(f"{error}, or give another --out") from error
     for key, value in wanted.items():
-        if was[key] != value:
+        if was[key] != value and key != configuration.PLACES:
             raise RunError(f"{made} with {key}={was[key]}, not {key}={value}; give another --out")
 
 
@@ -108,6 +108,7 @@ class Folder:
         with self.reserved():
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
+                self._follow(head)
                 if "warnings" in head and self.warnings() is None:  # made before images were checked
                     files.write_json(self.path / MANIFEST, self.manifest() | {"warnings": list(head["warnings"])})
             else:
@@ -200,6 +201,12 @@ class Folder:
                 )
         if known["images"] != head["images"]:
             raise RunError(f"{self.path} was made with other images; give the same --data, or another --out")
+
+    def _follow(self, head: dict[str, Any]) -> None:
+        """Write down where images are now, if they were moved."""
+        known, now = self.manifest(), plain(head)["config"].get(configuration.PLACES)
+        if now is not None and known["config"].get(configuration.PLACES, now) != now:
+            files.write_json(self.path / MANIFEST, known | {"config": known["config"] | {configuration.PLACES: now}})
 
     def manifest(self) -> dict[str, Any]:
         if not self.path.is_dir():

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dmt import config as configuration
 from dmt import options
 from dmt.config import Config
 from dmt.core import streams
@@ -24,9 +25,6 @@ BEFORE = "before"
 
 VIEWS = {"augment": TRAIN, "augment_weak": WEAK, "augment_strong": STRONG}
 """Options of the data that make one kind of view."""
-
-PLACES = "shards"
-"""The option that says where images are: what they are counts, not that."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def _data(config: Config, stage: Stage) -> dict[str, Any]:
     """The options of the data; how views are made counts only for a stage that sees them."""
     views = {view.rstrip("0123456789") for view in (*stage.objective.views, stage.objective.labeled_view)}
     told = options.content(config.data)
-    told.pop(PLACES, None)
+    told.pop(configuration.PLACES, None)
     return {key: value for key, value in told.items() if key not in VIEWS or VIEWS[key] in views}
 
 

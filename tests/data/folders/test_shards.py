@@ -13,7 +13,7 @@ from dmt.data.folders.contents import Photo
 from dmt.data.sets import UnlabeledSet
 from dmt.data.squares import Squares
 from dmt.data.texts import Texts
-from dmt.errors import ConfigError, DataError
+from dmt.errors import ConfigError, DataError, UnreachableError
 from tests.data.folders import photo_layout, shard_layout
 
 
@@ -199,3 +199,19 @@ def test_more_than_was_asked_for_is_no_image(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tar_places, "read", lambda tar, offset, size: b"0" * (size + 1))
     with pytest.raises(OSError, match="does not send parts"):
         shards.Member("http://host/0.tar", "a.png", 0, 10).read()
+
+
+def test_what_does_not_answer_is_asked_again_and_counts_as_no_bad_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Busy:
+        def cat_file(self, path: str, start: int, end: int) -> bytes:
+            asked.append(start)
+            raise TimeoutError("no answer")
+
+    monkeypatch.setattr(tar_places, "_system", lambda place: (Busy(), place))
+    monkeypatch.setattr(tar_places, "PAUSE", 0.0)
+    image = shards.Member("http://host/0.tar", "a.png", 5, 10)
+    with pytest.raises(UnreachableError, match=r"0.tar cannot be reached \(no answer\); repeat the command later"):
+        photo_files.read_photo(image)
+    assert asked == [5] * tar_places.ATTEMPTS

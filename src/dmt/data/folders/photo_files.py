@@ -17,7 +17,7 @@ from PIL import Image, UnidentifiedImageError
 from dmt import run_files
 from dmt.data.folders.contents import Color, Source
 from dmt.data.pixels.masks import VOID
-from dmt.errors import DataError
+from dmt.errors import DataError, UnreachableError
 
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
@@ -272,7 +272,7 @@ def opened(path: Source) -> Iterator[Image.Image]:
     try:
         with Image.open(_file(path) if isinstance(path, Path) else io.BytesIO(path.read())) as image:
             yield image
-    except DataError:
+    except (DataError, UnreachableError):
         raise
     except Exception as error:  # every decoder of Pillow has errors of its own
         raise DataError(f"{shown(path)} {_reason(path, error)}") from error

@@ -1,14 +1,18 @@
 """Where tar files are: on this machine, or at a URL that fsspec or webdataset opens."""
 
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any, cast
 
 from dmt.data.folders.photo_files import shown
-from dmt.errors import ConfigError, DataError
+from dmt.errors import ConfigError, DataError, UnreachableError
 
 INSTALL = "pip install 'dmt-vision[shards]'"
+
+ATTEMPTS, PAUSE = 3, 1.0
+"""How often a part of something elsewhere is asked for, and seconds to wait before the second time."""
 
 WITHIN = ("zip", "tar", "libarchive", "reference", "dir")
 """Kinds of URL by which fsspec looks into other files: those would name a place on this machine by themselves."""
@@ -79,7 +83,16 @@ def read(place: str, offset: int, size: int) -> bytes:
             file.seek(offset)
             return file.read(size) if size else b""
     system, path = _system(place)
-    return cast(bytes, system.cat_file(path, start=offset, end=offset + size))
+    for attempt in range(ATTEMPTS):
+        try:
+            return cast(bytes, system.cat_file(path, start=offset, end=offset + size))
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # of many libraries
+            last = error
+            time.sleep(PAUSE * 2**attempt)
+    why = " ".join(str(last).split()) or type(last).__name__
+    raise UnreachableError(f"{shown(place)} cannot be reached ({why}); repeat the command later") from last
 
 
 def streamed(place: str) -> IO[bytes]:
