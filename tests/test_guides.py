@@ -14,6 +14,9 @@ from dmt.cli import app
 from dmt.models import build
 from tests.data.folders import photo_layout
 
+BUDGET_SPENT = 3
+"""The exit code of docs/commands.md."""
+
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 
 
@@ -30,8 +33,11 @@ def run_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
             program, *words = shlex.split(line.removeprefix("$ "))
             assert program == "dmt"
             monkeypatch.setattr(sys, "argv", [program, *words])
-            with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as end:
-                app.main()
+            for _ in range(20):  # on a busy machine a budget may be spent early
+                with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as end:
+                    app.main()
+                if end.value.code != BUDGET_SPENT:
+                    break
             assert end.value.code in (0, None), f"{line}: {end.value.code}"
     return printed.getvalue()
 
