@@ -17,7 +17,7 @@ from dmt.core.execution import Execution
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.methods.recipe import Recipe
-from dmt.own import folds, search, trials
+from dmt.own import folds, search, trial_rounds, trials
 from dmt.own.folds import Folds
 from dmt.own.search import Search
 from dmt.runs.progress import Silent
@@ -131,9 +131,9 @@ def test_only_what_is_clearly_better_is_chosen() -> None:
 def test_rounds_end_where_later_ones_lose() -> None:
     good, bad = evidence_of([True] * 30 + [False] * 10), evidence_of([True] * 15 + [False] * 25)
     worse = evidence_of([True] * 29 + [False] * 11)
-    assert search._fewer_rounds([bad, good, bad]) == 1
-    assert search._fewer_rounds([bad, good, worse]) == 2  # that may be chance
-    assert search._fewer_rounds([bad, bad, good]) == 2
+    assert trial_rounds.fewer([bad, good, bad]) == 1
+    assert trial_rounds.fewer([bad, good, worse]) == 2  # that may be chance
+    assert trial_rounds.fewer([bad, bad, good]) == 2
 
 
 def test_a_rate_far_too_small_is_found_out() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 from dmt.config import Config
 from dmt.core import evidence
-from dmt.core.evidence import Evidence
 from dmt.core.execution import Execution
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
-from dmt.own import class_weights, folds, trials
+from dmt.own import class_weights, folds, trial_rounds, trials
 from dmt.own.fine_tuning import FineTuning
 from dmt.own.folds import Folds
+from dmt.own.trial_rounds import TrialRounds
 from dmt.own.trials import Trials, Tried
 from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
@@ -22,14 +22,14 @@ from dmt.tasks.base import Task
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Of the rate that a schedule proposes: two decades. Those beside 1 come first, then what lies beyond the better."""
 
-GAMMAS = (0.5, 5.0)
-"""Beside the one that a schedule proposes."""
-
 LONGER = 3
 """How much longer stages are tried than a schedule proposes."""
 
 THIRDS, HALVES = 3, 2
 """Folds of last layers, which learn in a second, and of nets that look at images in every step."""
+
+HELPS = "helps"
+"""The entry of a record that says whether rounds are worth it."""
 
 SHORT = (40, 200)
 """Steps of such nets, on a CPU and on a GPU."""
@@ -63,7 +63,7 @@ def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> 
     """Stages that a search trains, each with its number of steps: what it costs at most, for a forecast."""
     if labeled < FEWEST:
         return []
-    cheap, rounds = config.stores_features("A"), _rounds(methods)
+    cheap, rounds = config.stores_features("A"), trial_rounds.method_of(methods)
     count, lines = (THIRDS, "AB") if cheap else (HALVES, "A")
     sizes = replace(config.data.sizes, labeled=labeled * (count - 1) // count)
     base = catalogue.plan(catalogue.baseline().name, config.recipe).stages
@@ -71,19 +71,24 @@ def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> 
     if not cheap:
         # four rates and, of masks, what rare classes should count
         tried = 4 + config.data.sizes.pixels
-        return [(stage, tried * count * min(stage.steps(sizes), SHORT[large])) for stage in first]
+        short = [(stage, float(tried * count * min(stage.steps(sizes), SHORT[large]))) for stage in first]
+        return short + (_of_masks(config, rounds, labeled, large) if config.data.sizes.pixels else [])
     # rates, then once more but longer; then all rounds with every γ
     work = [(stage, count * (4.0 + LONGER) * stage.steps(sizes)) for stage in first]
     if rounds is not None and sizes.unlabeled:
         every = catalogue.plan(rounds, config.recipe).stages
-        work += [(stage, count * (1.0 + len(GAMMAS)) * stage.steps(sizes)) for stage in every]
+        work += [(stage, count * (1.0 + len(trial_rounds.GAMMAS)) * stage.steps(sizes)) for stage in every]
     return work
 
 
-def _rounds(methods: Sequence[str]) -> str | None:
-    """The method whose rounds are tried."""
-    usual = catalogue.default().name
-    return usual if usual in methods else None
+def _of_masks(config: Config, method: str | None, labeled: int, large: bool) -> list[tuple[Stage, float]]:
+    """Stages of rounds that are tried."""
+    parts = trial_rounds.PARTS
+    sizes = replace(config.data.sizes, labeled=labeled * (parts - 1) // parts)
+    if method is None or not sizes.unlabeled:
+        return []
+    stages = catalogue.plan(method, config.recipe).stages
+    return [(stage, float(min(stage.steps(sizes), trial_rounds.LONGEST[large]))) for stage in stages]
 
 
 @dataclass(frozen=True)
@@ -125,16 +130,15 @@ class Search:
         if first is None:
             return Found()
         chosen, told = self._rate(at, first)
-        gained: list[Evidence] = []
         if cheap:
             chosen, told = self._length(at, chosen, told)
             tuned, told = self._tuned(at, chosen, told, began)
             if tuned is not None:
                 return tuned
-            chosen, told, gained = self._gamma(at, chosen, told)
         else:
             chosen, told = self._class_weights(at, chosen, told)
-        return self._found(at, chosen, told, gained)
+        rounds = self._rounds(at, chosen, cheap) if cheap or self.task.pixels else TrialRounds(chosen, [], [])
+        return self._found(at, rounds, [*told, *rounds.told])
 
     def _folds(self, count: int) -> Folds:
         execution = replace(self.execution, compiles=False)
@@ -233,65 +237,46 @@ class Search:
             return None, told
         left = max(0.0, self.patience - (time.monotonic() - began))
         rates = replace(self, config=config, task=task, tuning=None, patience=left).run()
-        so_far = self._found(at, Tried({}, tuned.said), told, [])
+        so_far = self._found(at, TrialRounds(Tried({}, tuned.said), [], []), told)
         tried = [*so_far.record["tried"], *rates.record.get("tried", [])]
         record = {**so_far.record, "chosen": {"net": config.net, **rates.settings}, "tried": tried}
         return Found(rates.settings, (*so_far.lines, *rates.lines), record, config), told
 
-    def _gamma(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str], list[Evidence]]:
-        """γ and the number of rounds. Gives what nets said round by round, the first before any round."""
-        method, recipe = _rounds(self.methods), self.config.recipe
+    def _rounds(self, at: Trials, chosen: Tried, cheap: bool) -> TrialRounds:
+        """What folds say of rounds; nothing where there are none, or no time to try them."""
+        method = trial_rounds.method_of(self.methods)
         if method is None or not len(self.task.unlabeled):
-            return chosen, told, []
-        rounds = at.rounds(method, self.config, chosen.settings)
-        if rounds is None:
-            return chosen, told, []
-        known = {recipe.gamma: (Tried(chosen.settings, rounds[-1]), rounds)}
-        if "gamma" not in self.fixed and not isinstance(recipe.gamma, tuple):
-            for gamma in GAMMAS:
-                settings = {**chosen.settings, "gamma": gamma}
-                found = at.rounds(method, self.config, settings)
-                if found is not None:
-                    known[gamma] = Tried(settings, found[-1]), found
-        best = trials.choose(known[recipe.gamma][0], [each for each, _ in known.values()])
-        rounds = next(found for each, found in known.values() if each is best)
-        if len(known) > 1:
-            scores = ", ".join(f"{gamma}: {known[gamma][0].score:.1f}" for gamma in sorted(known, key=str))
-            told = [*told, f"gamma={best.settings.get('gamma', recipe.gamma)} of {scores}"]
-        settings = dict(best.settings)
-        if "fractions" not in self.fixed and not recipe.lists:
-            last = _fewer_rounds(rounds)
-            if last < len(recipe.fractions):
-                settings = {**settings, "fractions": recipe.fractions[:last]}
-                told = [*told, f"{last} of {len(recipe.fractions)} rounds: later ones lose"]
-                rounds = rounds[: last + 1]
-        return Tried(settings, rounds[-1]), told, rounds
+            return TrialRounds(chosen, [], [])
+        if cheap:
+            return trial_rounds.of_layers(at, self.config, method, chosen, self.fixed)
+        try:
+            return trial_rounds.of_masks(at, self.config, method, chosen, self.fixed, self.execution.on_cuda)
+        except _OutOfTimeError:
+            return TrialRounds(chosen, ["rounds as proposed: no time to try them"], [])
 
-    def _found(self, at: Trials, chosen: Tried, told: list[str], rounds: list[Evidence]) -> Found:
+    def _found(self, at: Trials, tried: TrialRounds, told: list[str]) -> Found:
+        chosen, rounds = tried.chosen, tried.said
         count, images = len(at.folds.parts), len(self.task.labeled)
         lines = [f"folds ({count} of {images} labels): {text}" for text in told]
         record: dict[str, Any] = {"folds": count, "images": images, "chosen": dict(chosen.settings)}
         record["tried"] = [
             {"method": each.method, "settings": dict(each.settings), "score": each.score} for each in at.tried
         ]
-        if rounds:
+        title = catalogue.get(trial_rounds.method_of(self.methods) or catalogue.default().name).title
+        if rounds and tried.helps:
             gain = evidence.difference([rounds[-1]], [rounds[0]])
-            title = catalogue.get(_rounds(self.methods) or "").title
             lines.append(
                 f"folds expect {rounds[0].score():.1f} from the Baseline and {rounds[-1].score():.1f} from {title}: "
                 f"{gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {images} images)"
             )
-            record["rounds"] = [each.score() for each in rounds]
             record["gain"] = [gain.value, gain.low, gain.high]
+        elif rounds:
+            lines.append(f"folds expect nothing from {title}: one round is trained to compare; the Baseline is used")
+        if rounds:
+            record["rounds"] = [each.score() for each in rounds]
+            record[HELPS] = tried.helps
         return Found(dict(chosen.settings), tuple(lines), record)
 
 
 def _times(factor: float, rate: float) -> float:
     return float(f"{factor * rate:.6g}")
-
-
-def _fewer_rounds(rounds: Sequence[Evidence]) -> int:
-    """After how many rounds to end: all of them, unless an earlier one was clearly better."""
-    later = list(range(1, len(rounds)))
-    best = max(later, key=lambda number: rounds[number].score())
-    return best if trials.clearly_better(rounds[best], rounds[-1]) else later[-1]

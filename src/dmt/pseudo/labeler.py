@@ -3,6 +3,7 @@
 The one folder that chooses between the store of images and that of pixels.
 """
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.processes import Processes
 from dmt.data.audits import Audit, LabelingObserver
 from dmt.data.pixels import palettes
+from dmt.data.ragged import Ragged
+from dmt.data.sets import PseudoLabels
 from dmt.pseudo.image_store import ImageStore
 from dmt.pseudo.pixel_store import PixelStore
 from dmt.pseudo.pixel_writer import PixelWriter
@@ -125,15 +128,27 @@ def _asked(teacher: Teacher) -> Target:
 
 
 def _make_pixels(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit[Any]) -> PixelStore:
-    task, device = teacher.task, teacher.device
-    unlabeled, palette = task.unlabeled, palettes.flat(task.colors)
-    writer = PixelWriter(folder.path, unlabeled.ids, unlabeled.images.sizes, len(task.classes), palette, folder.cache)
+    writer, device = _writer(teacher.task, folder), teacher.device
     observer = audit.observer()
     label_pixels(teacher, writer, observer, folder.on_progress)
     # before the labels are complete: afterwards those that were not kept are gone
     files.write_json(folder.path / run_files.AUDIT, {} if observer is None else observer.numbers())
     writer.select(wish.fraction, wish.noise, wish.seed, device)
     return writer.store(wish.provenance)
+
+
+def _writer(task: Task, folder: LabelFolder) -> PixelWriter:
+    unlabeled, palette = task.unlabeled, palettes.flat(task.colors)
+    return PixelWriter(folder.path, unlabeled.ids, unlabeled.images.sizes, len(task.classes), palette, folder.cache)
+
+
+def pixels_in_memory(teacher: Teacher, wish: Wish) -> PseudoLabels[Ragged]:
+    """The surest labels of pixels, for a trial that leaves no files."""
+    with tempfile.TemporaryDirectory() as unused:
+        writer = _writer(teacher.task, LabelFolder(Path(unused)))
+        label_pixels(teacher, writer)
+        writer.select(wish.fraction, wish.noise, wish.seed, teacher.device)
+        return writer.store({}).open(teacher.task.unlabeled)
 
 
 def label_pixels(

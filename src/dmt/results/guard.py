@@ -60,6 +60,9 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
         text = f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
         yield Finding("no gain", "", text, gentler)
         return
+    if job.doubted:
+        text = f"folds of the labels expect nothing from {title}, so the Baseline is used"
+        yield Finding("no gain", "", text, f"more labels; --method {job.method} uses {title} all the same")
     change = gain(job, base)
     if change is None or change.low > 0:
         return

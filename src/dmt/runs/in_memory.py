@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dmt.core import streams
 from dmt.core.execution import Execution
@@ -42,7 +42,7 @@ class Trained:
 
     stage: Stage
     nets: Nets
-    pseudo: PseudoLabels[Tensor] | None
+    pseudo: PseudoLabels[Any] | None
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,13 @@ class InMemory:
                     module.reset_parameters()
         return fresh
 
-    def _labels(self, teacher: nn.Module, stage: Stage, seed: int) -> PseudoLabels[Tensor]:
+    def _labels(self, teacher: nn.Module, stage: Stage, seed: int) -> PseudoLabels[Any]:
         wanted = stage.labels
         assert wanted is not None
-        assert not self.task.pixels, "labels of pixels are made in files"
         by = Teacher((teacher,), self.task, self.execution.device, wanted.seen, whole=wanted.whole)
         wish = Wish(wanted.fraction, wanted.per_class, wanted.noise, seed)
+        if self.task.pixels:
+            return labeler.pixels_in_memory(by, wish)
         wish = replace(wish, soft=wanted.soft, renormalized=wanted.renormalized, graph=wanted.graph)
         store = labeler.label(by, wish)
         if not store.kept:

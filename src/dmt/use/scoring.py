@@ -134,7 +134,8 @@ class Shipped:
 
 
 def preferred(path: Path, method: str | None, seed: int | None, line: str | None = None) -> JobResult:
-    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last but a Baseline.
+    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last but a Baseline
+    or, where folds of the labels expect nothing from rounds, the Baseline.
 
     Between methods by plain accuracy or mean IoU: a fine-grained score is for nets that were trained alike.
 
@@ -146,7 +147,8 @@ def preferred(path: Path, method: str | None, seed: int | None, line: str | None
     def liked(job: JobResult) -> tuple[bool, float, bool]:
         score = job.shipped().score("validation")
         known = float("-inf") if score is None else score
-        return line is None or job.has_line(line), known, not catalogue.get(job.method).baseline
+        usual = catalogue.get(job.method).baseline is job.doubted
+        return line is None or job.has_line(line), known, usual
 
     jobs = [job for job in choose(reading.read(Folder(path)), method, seed) if job.finished]
     if not jobs:
