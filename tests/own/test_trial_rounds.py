@@ -46,8 +46,8 @@ def opened(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Conf
 
 def said(score: int) -> Evidence:
     """Of ten pixels of one image so many are right."""
-    cells = np.array([[0, 0], [0, 0], [0, 1], [score, 10 - score]], np.int32)
-    return Evidence(*cells, np.ones(1, np.float32), classes=2, pixels=True)
+    image, truth, called, count = np.array([[0, 0], [0, 0], [0, 1], [score, 10 - score]], np.int32)
+    return Evidence(image, truth, called, count, np.ones(1, np.float32), classes=2, pixels=True)
 
 
 def trials_of(task: Task) -> Trials:
