@@ -100,7 +100,7 @@ def test_a_trial_takes_some_unlabeled_images_but_as_many_steps(
 
     def rounds(self: Trials, method: str, config: Config, settings: dict[str, Any]) -> list[Evidence]:
         (part,) = self.folds.parts
-        assert (self.lines, self.longest, len(part)) == ("AB", 200, 7)
+        assert (self.lines, self.longest, len(part)) == ("AB", 120, 7)
         asked.append((len(self.folds.task.unlabeled), dict(settings)))
         return [said(1), said(2), said(3)]
 

@@ -145,7 +145,9 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
     # a step's time follows its pixels, and a CPU has to be done in minutes
     height, width = options.crop
     length = 1.0 if large else min(1.0, 128 * 128 / (height * width))
-    steps, steps_round = (500, 300) if large else (round(200 * length), round(120 * length))
+    steps, steps_round = (500, 300) if large else (round(400 * length), round(240 * length))
+    # decoders that see colors changed learn more from a long round than from two short ones
+    rounds = (0.3, 0.6, 0.9) if large and unlabeled >= 50 else (0.5, 0.9)
     rate = 3e-3 if frozen else 1e-3
     return replace(
         presets.get("scenes").config.recipe,
@@ -160,7 +162,8 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
         weight_decay=1e-2,
         encoder=0.1,
         gamma=2.0,
-        fractions=(0.3, 0.6, 0.9) if unlabeled >= 50 else (0.5, 0.9),
+        fractions=rounds,
+        strong_pseudo=frozen and not large,
         share=0.8 if alike and labels >= 10 else None,
         groups=Groups.of(OnlineOptions(epochs=10), *(kind(optimizer="adamw", encoder=0.1) for kind in ONLINE)),
     )

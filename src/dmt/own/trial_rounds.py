@@ -20,7 +20,7 @@ GAMMAS = (0.5, 5.0)
 PARTS = 3
 """Rounds of masks are judged on one of so many parts of the labels; each of the others would cost as much again."""
 
-LONGEST = (200, 300)
+LONGEST = (120, 300)
 """Steps of a stage of masks in a trial, on a CPU and on a GPU."""
 
 POOL = 300
