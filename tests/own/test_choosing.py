@@ -154,6 +154,12 @@ def test_validation_of_images(tmp_path: Path, labeled: int, held_out: int) -> No
     assert data.sizes.labeled == 3 * (labeled - held_out)
 
 
+def test_folds_choose_where_labels_are_too_few_to_hold_out(tmp_path: Path) -> None:
+    setup, _ = image_setup(tmp_path, labeled=8, test=1)
+    said = line(setup, "validation=0:")
+    assert "24 labels are too few to hold any out, so all of them teach, and folds of them choose" in said
+
+
 def test_the_rarest_class_decides(tmp_path: Path) -> None:
     root = photo_layout.write_classes(tmp_path, labeled=10)
     photo_layout.write_images(root / "labeled/rare", ["disk"] * 4, 7000)

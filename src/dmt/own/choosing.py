@@ -15,7 +15,7 @@ from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
 from dmt.methods.recipe import Recipe
 from dmt.models import names
-from dmt.own import choosing_pixels, known_nets, schedules
+from dmt.own import choosing_pixels, folds, known_nets, schedules
 from dmt.own.known_nets import Asked, Net
 from dmt.presets import Preset
 
@@ -206,9 +206,12 @@ def _held_out(contents: FolderContents) -> tuple[int, str]:
         return count, f"validation={count}: held out from the labels, since there is no test/ to measure on"
     if count * (1 if contents.pixels else len(contents.classes)) >= JUDGES:
         return count, f"validation={count}: held out from the labels to choose between nets"
-    return 0, (
-        f"validation=0: {len(contents.labeled)} labels are too few to hold any out, so all of them teach, and the last "
-        "nets are used unchecked: nothing can warn you; put images into val/ to have them chosen"
+    few = f"validation=0: {len(contents.labeled)} labels are too few to hold any out, so all of them teach"
+    if len(contents.labeled) >= folds.FEWEST:
+        return 0, f"{few}, and folds of them choose; images in val/ would choose between nets too"
+    return (
+        0,
+        f"{few}, and the last nets are used unchecked: nothing can warn you; put images into val/ to have them chosen",
     )
 
 

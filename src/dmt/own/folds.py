@@ -23,6 +23,9 @@ from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
 from dmt.training import inference
 
+FEWEST = 20
+"""Labels below which folds tell nothing."""
+
 
 def split(labeled: LabeledSet[Any], count: int, seed: int, purpose: str = "folds") -> list[Tensor]:
     """So many parts of the labels, disjoint and together all of them; the images of a class are spread evenly.

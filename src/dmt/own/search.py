@@ -34,9 +34,6 @@ HELPS = "helps"
 SHORT = (40, 200)
 """Steps of such nets, on a CPU and on a GPU."""
 
-FEWEST = 20
-"""Images below which folds tell nothing."""
-
 
 @dataclass(frozen=True)
 class Found:
@@ -61,7 +58,7 @@ class _OutOfTimeError(Exception):
 
 def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> list[tuple[Stage, float]]:
     """Stages that a search trains, each with its number of steps: what it costs at most, for a forecast."""
-    if labeled < FEWEST:
+    if labeled < folds.FEWEST:
         return []
     cheap, rounds = config.stores_features("A"), trial_rounds.method_of(methods)
     count, lines = (THIRDS, "AB") if cheap else (HALVES, "A")
@@ -122,7 +119,7 @@ class Search:
     def _run(self) -> Found:
         began, cheap = time.monotonic(), self.config.stores_features("A")
         count = folds.most(self.task.labeled, THIRDS if cheap else HALVES)
-        if count < 2 or len(self.task.labeled) < FEWEST:
+        if count < 2 or len(self.task.labeled) < folds.FEWEST:
             return Found()
         longest = None if cheap else SHORT[self.execution.on_cuda]
         at = Trials(self._folds(count), "AB" if cheap else "A", longest)

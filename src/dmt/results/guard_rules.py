@@ -198,6 +198,8 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
         return  # the Oracle was trained on the validation images too
     more = "more images in val/" if job.data in presets.OWN else "a higher --set validation=…"
     if "validation" not in stage.outcome["scores"]:
+        if job.helps is not None:  # folds have shown it
+            return
         text = "without validation images nothing shows whether a round helps, and the last net is used"
         yield Finding("unsure", stage.title, text, more)
         return

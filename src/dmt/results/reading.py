@@ -54,7 +54,7 @@ class JobResult:
         patience: how many rounds that are no better end it (``stop_rounds``); None if all are trained.
         skipped: stages after that end, which are not trained.
         folds: what folds of a user's labels chose before, and what they expected, line by line.
-        doubted: whether folds of a user's labels said that rounds bring nothing, so that the Baseline is used.
+        helps: whether rounds do, by folds of a user's labels; None where nobody tried them.
         pool: how far a user's unlabeled photos are like the labeled ones; None where nobody looked.
         before: stages that its nets started from, which know no class and have no score.
     """
@@ -73,13 +73,18 @@ class JobResult:
     patience: int | None = None
     skipped: tuple[StageResult, ...] = ()
     folds: tuple[str, ...] = ()
-    doubted: bool = False
+    helps: bool | None = None
     pool: Pool | None = None
     before: tuple[StageResult, ...] = ()
 
     @property
     def finished(self) -> bool:
         return all(stage.outcome is not None for stage in self.stages)
+
+    @property
+    def doubted(self) -> bool:
+        """Whether folds of a user's labels said that rounds bring nothing, so that the Baseline is used."""
+        return self.helps is False
 
     @property
     def last_place(self) -> str:
@@ -227,10 +232,10 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     shares = manifest["config"].get("share") is not None
     warnings = warnings_of(manifest) or ()
     search = manifest.get("search", {})
-    folds, doubted = tuple(search.get("lines", ())), not search.get("helps", True)
+    folds, helps = tuple(search.get("lines", ())), search.get("helps")
     pool = Pool(manifest["pool"]["unlike"], tuple(manifest["pool"]["images"])) if "pool" in manifest else None
     result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
-    result = replace(result, folds=folds, doubted=doubted, pool=pool, before=before)
+    result = replace(result, folds=folds, helps=helps, pool=pool, before=before)
     patience = manifest["config"].get("stop_rounds")
     return result if patience is None else _by_validation(replace(result, patience=patience), patience)
 
