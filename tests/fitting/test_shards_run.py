@@ -96,7 +96,7 @@ def test_shards_give_what_files_give(
     split = files.read_json(tmp_path / "run" / "splits" / "seed-1.json")
     assert ("unlabeled" in split) == (memory > FEW)
     assert not list(tmp_path.rglob("*.bin"))  # nothing was unpacked
-    finished = scoring.Finished(tmp_path / "run", None, torch.device("cpu"), print)
+    finished = scoring.Finished(tmp_path / "run", None, torch.device("cpu"), print, unlabeled=True)
     assert len(finished.task(1).unlabeled) == 30
 
 
@@ -142,5 +142,11 @@ def test_shards_elsewhere(
     moved = fit(packed, tmp_path / "run", shards=tuple(places))
     assert [stage.place for stage in moved.jobs[0].stages] == [stage.place for stage in report.jobs[0].stages]
     assert files.read_json(tmp_path / "run" / run_files.MANIFEST)["config"]["shards"] == places
+    for place in places:
+        Path(place).unlink()
+    finished = scoring.Finished(tmp_path / "run", None, torch.device("cpu"), print)  # scores need no unlabeled image
+    (stage,) = report.jobs[0].kept()
+    score = finished.score(report.jobs[0], "test")[stage.net("raw")]
+    assert score.accuracy == outcomes(report)[f"dst {stage.name}"][0]
     with pytest.raises(ConfigError, match="cannot be read; give files, or URLs"):
         fit(packed, tmp_path / "other", shards=("pipe:cat x.tar",))
