@@ -139,7 +139,8 @@ def test_shards_elsewhere(
     for tar in tars:  # where they are is no part of what is trained
         tar.rename(packed / tar.name)
     places = [str(packed / tar.name) for tar in tars]
-    moved = fit(packed, tmp_path / "run", shards=tuple(places))
+    monkeypatch.chdir(packed)  # the run remembers them as they are found from anywhere
+    moved = fit(packed, tmp_path / "run", shards=",".join(tar.name for tar in tars))
     assert [stage.place for stage in moved.jobs[0].stages] == [stage.place for stage in report.jobs[0].stages]
     assert files.read_json(tmp_path / "run" / run_files.MANIFEST)["config"]["shards"] == places
     for place in places:

@@ -1,5 +1,7 @@
 """Where tar files are: on this machine, or at a URL that fsspec or webdataset opens."""
 
+import os
+import re
 import shutil
 import time
 from collections.abc import Iterable
@@ -23,6 +25,26 @@ def is_url(place: str) -> bool:
     return ("://" in place or place.startswith("pipe:")) and not Path(place).exists()
 
 
+def named(places: str | Iterable[str]) -> tuple[str, ...]:
+    """Shards that a user names, as they are found from any folder. In a text they are separated by commas."""
+    each_place = _separated(places) if isinstance(places, str) else places
+    return tuple(place if is_url(place) else str(Path(place).absolute()) for place in each_place)
+
+
+def _separated(text: str) -> list[str]:
+    """At commas outside of braces. A file with a comma in its name cannot be told among several."""
+    if os.path.exists(text):  # noqa: PTH110 - a text longer than any name is no error to it
+        return [text]
+    places = [each.strip() for each in re.split(r",(?![^{]*\})", text) if each.strip()]
+    for each in places if len(places) > 1 else ():
+        if "{" not in each and not is_url(each) and not Path(each).exists():
+            raise ConfigError(
+                f"there is no {shown(each)}; in shards=… commas separate files: "
+                f"give one that has a comma in its name by --unlabeled, or in a list"
+            )
+    return places
+
+
 def expanded(places: Iterable[str]) -> list[str]:
     """With ``{000..999}`` and ``{a,b}`` written out, as WebDataset does."""
     found: list[str] = []
@@ -34,7 +56,10 @@ def expanded(places: Iterable[str]) -> list[str]:
             import braceexpand
         except ImportError:
             raise ConfigError(f"{shown(place)} needs webdataset, which is not installed here: {INSTALL}") from None
-        found += braceexpand.braceexpand(place)
+        try:
+            found += braceexpand.braceexpand(place)
+        except ValueError as error:
+            raise ConfigError(f"the braces of {shown(place)} do not match; write {{000..999}} or {{a,b}}") from error
     return found
 
 
