@@ -173,7 +173,7 @@ def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
 def given(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a user gives them: tables dissolved, and files named so that they are found from any folder."""
     found = dotted(changes)
-    places = found.get(PLACES)
+    places: Any = found.get(PLACES)
     if isinstance(places, str) or (_listed(places) and all(isinstance(each, str) for each in places)):
         found[PLACES] = tar_places.named(places)
     return found
