@@ -3,8 +3,9 @@
 A DMT step on random images of CIFAR-10's shape. Within one launch the first process steps alone while the others wait,
 then each steps for itself at the same time as the others, then all step together, several times in turn; ratios are
 those of medians. Stepping side by side tells what the machine has to give: cores share memory, and may be two threads
-of one. On CPUs each process has one thread, and batches are smaller. On a GPU one process under NCCL shows what the
-machinery costs: steps are compiled and recorded in both cases.
+of one. Beside the clock, the time that a process was given of its processor counts: it tells what a step costs where
+others work on the same cores. On CPUs each process has one thread, and batches are smaller. On a GPU one process under
+NCCL shows what the machinery costs: steps are compiled and recorded in both cases.
 
     python -m benchmarks.several_processes --processes 2 --out benchmarks/results      two cores
     python -m benchmarks.several_processes --processes 1 --device cuda --out benchmarks/results
@@ -88,14 +89,18 @@ def figures(found: dict[str, list[Spent]], count: int) -> dict[str, Any]:
     """Medians, and how much faster ``count`` processes are than one: together, and if each worked for itself."""
     clock = {name: statistics.median(each.clock for each in turns) for name, turns in found.items()}
     processor = {name: statistics.median(each.processor for each in turns) for name, turns in found.items()}
-    limit = {"limit": count * clock["alone"] / clock["side by side"]} if "side by side" in clock else {}
-    return {"seconds": clock, "processor_seconds": processor, "speedup": clock["alone"] / clock["together"], **limit}
+    ratios = {"speedup": clock["alone"] / clock["together"]}
+    if "side by side" in clock:
+        ratios["limit"] = count * clock["alone"] / clock["side by side"]
+        ratios["processor_speedup"] = processor["alone"] / processor["together"]
+    return {"seconds": clock, "processor_seconds": processor, **ratios}
 
 
 def work(asked: argparse.Namespace) -> None:
     with joining.joined() as processes:
         assert processes is not None
         environment.keep_freed_memory()  # as a fit does
+        load = os.getloadavg()[0]  # of others, before it begins
         execution = environment.pick_execution(joining.local_device(asked.device))
         with execution.active():
             found = measure(processes, execution, asked.net, asked.divisor, asked.steps)
@@ -106,6 +111,7 @@ def work(asked: argparse.Namespace) -> None:
                 "net": asked.net,
                 "images": 512 // asked.divisor,
                 "steps": asked.steps,
+                "load_before": load,
                 **told,
             }
             name = f"several_processes_{execution.device.type}_{processes.count}.json"
