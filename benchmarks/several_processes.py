@@ -1,9 +1,11 @@
 """What a step of several processes gains or costs, against one process in the same run.
 
 A DMT step on random images of CIFAR-10's shape. Within one launch the first process steps alone while the others wait,
-then all step together, several times in turn; the ratio is that of medians. On CPUs each process has one thread, and
-batches are smaller. On a GPU one process under NCCL shows what the machinery costs: steps are compiled and recorded in
-both cases.
+then each steps for itself at the same time as the others, then all step together, several times in turn; ratios are
+those of medians. Stepping side by side tells what the machine has to give: cores share memory, and may be two threads
+of one. Beside the clock, the time that a process was given of its processor counts: it tells what a step costs where
+others work on the same cores. On CPUs each process has one thread, and batches are smaller. On a GPU one process under
+NCCL shows what the machinery costs: steps are compiled and recorded in both cases.
 
     python -m benchmarks.several_processes --processes 2 --out benchmarks/results      two cores
     python -m benchmarks.several_processes --processes 1 --device cuda --out benchmarks/results
@@ -14,8 +16,10 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -50,45 +54,70 @@ def trainer(execution: Execution, net: str, divisor: int) -> Trainer:
     return Trainer(nets, Training(stage.objective, schedule, 1_000_000, seed=1), batches, execution)
 
 
-def seconds(stepping: Trainer, steps: int) -> float:
-    """Of one step."""
-    began = timing.now(stepping.device)
+class Spent(NamedTuple):
+    """Of one step: seconds on the clock, and of the processor that this process was given."""
+
+    clock: float
+    processor: float
+
+
+def spent(stepping: Trainer, steps: int) -> Spent:
+    began, given = timing.now(stepping.device), time.process_time()
     for _ in range(steps):
         stepping.advance(stepping.draw())
-    return (timing.now(stepping.device) - began) / steps
+    clock = timing.now(stepping.device) - began
+    return Spent(clock / steps, (time.process_time() - given) / steps)
 
 
-def measure(processes: Processes, execution: Execution, net: str, divisor: int, steps: int) -> dict[str, float]:
-    """Seconds of a step alone and together; only the first process steps alone."""
+def measure(processes: Processes, execution: Execution, net: str, divisor: int, steps: int) -> dict[str, list[Spent]]:
+    """A step alone, side by side and together, every turn; only the first process steps alone."""
     together = trainer(replace(execution, processes=processes), net, divisor)
-    alone = trainer(execution, net, divisor) if processes.leads else None
-    found: dict[str, list[float]] = {"alone": [], "together": []}
+    alone = trainer(execution, net, divisor)
+    found: dict[str, list[Spent]] = {"alone": [], "side by side": [], "together": []}
     for turn in range(TURNS + 1):
-        if alone is not None:
-            found["alone"].append(seconds(alone, steps))
+        if processes.leads:
+            found["alone"].append(spent(alone, steps))
         processes.said(turn)  # the others wait here
-        found["together"].append(seconds(together, steps))
-    return {name: statistics.median(each[1:]) for name, each in found.items() if each}  # the first turn warms up
+        if processes.count > 1:
+            found["side by side"].append(spent(alone, steps))
+            processes.said(turn)
+        found["together"].append(spent(together, steps))
+    return {name: each[1:] for name, each in found.items() if each}  # the first turn warms up
+
+
+def figures(found: dict[str, list[Spent]], count: int) -> dict[str, Any]:
+    """Medians, and how much faster ``count`` processes are than one: together, and if each worked for itself."""
+    clock = {name: statistics.median(each.clock for each in turns) for name, turns in found.items()}
+    processor = {name: statistics.median(each.processor for each in turns) for name, turns in found.items()}
+    ratios = {"speedup": clock["alone"] / clock["together"]}
+    if "side by side" in clock:
+        ratios["limit"] = count * clock["alone"] / clock["side by side"]
+        ratios["processor_speedup"] = processor["alone"] / processor["together"]
+    return {"seconds": clock, "processor_seconds": processor, **ratios}
 
 
 def work(asked: argparse.Namespace) -> None:
     with joining.joined() as processes:
         assert processes is not None
+        environment.keep_freed_memory()  # as a fit does
+        load = os.getloadavg()[0]  # of others, before it begins
         execution = environment.pick_execution(joining.local_device(asked.device))
         with execution.active():
             found = measure(processes, execution, asked.net, asked.divisor, asked.steps)
         if processes.leads:
+            told = figures(found, processes.count)
             about = {
                 "environment": environment.describe(execution.device, processes),
                 "net": asked.net,
                 "images": 512 // asked.divisor,
                 "steps": asked.steps,
-                "seconds": found,
-                "speedup": found["alone"] / found["together"],
+                "load_before": load,
+                **told,
             }
             name = f"several_processes_{execution.device.type}_{processes.count}.json"
             files.write_json(asked.out / name, about)
-            print(f"{found['alone'] / found['together']:.3f} × as fast in {processes.count} processes as in one")
+            print(told)
+            print(f"{told['speedup']:.3f} × as fast in {processes.count} processes as in one")
 
 
 def main() -> None:
@@ -101,9 +130,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     on_cpu = asked.device == "cpu"
-    asked.net = asked.net or ("wrn-10-1" if on_cpu else CONFIG.net)
+    asked.net = asked.net or CONFIG.net
     asked.divisor = asked.divisor or (8 if on_cpu else 1)
-    asked.steps = asked.steps or (10 if on_cpu else 300)
+    asked.steps = asked.steps or (2 if on_cpu else 300)
     if joining.launched():
         work(asked)
         return

@@ -79,5 +79,11 @@ def tiny_pixels(few_scenes: SegmentSet) -> dict[str, object]:
 
 
 @pytest.fixture
+def by_http() -> None:
+    """For tests that read from an HTTP server."""
+    pytest.importorskip("fsspec.implementations.http", exc_type=ImportError, reason="fsspec[http] is not installed")
+
+
+@pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dmt.core import labeling_views
+from dmt.data.folders import tar_places
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
@@ -167,6 +168,15 @@ def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
                 f"resume it with the release that made it"
             )
     return known | written
+
+
+def given(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a user gives them: tables dissolved, and files named so that they are found from any folder."""
+    found = dotted(changes)
+    places: Any = found.get(PLACES)
+    if isinstance(places, str) or (_listed(places) and all(isinstance(each, str) for each in places)):
+        found[PLACES] = tar_places.named(places)
+    return found
 
 
 def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,7 @@ STATE = record(
         "step": count,
         "steps": count,
         "device": text,
+        "engine?": text,
         "checkpoint": name,
         "digests?": by_name(text),
         "ledger": record({"count": count, "sums": by_name(number)}),

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.core.ema import SlowCopy
+from dmt.models.frozen import Frozen
 
 
 class One(nn.Module):
@@ -50,6 +51,32 @@ def test_batchnorm_statistics_are_averaged_and_counters_copied() -> None:
     torch.testing.assert_close(slow_norm.running_mean, 0.5 * before + 0.5 * fast_norm.running_mean)  # type: ignore[operator]
     assert int(slow_norm.num_batches_tracked) == 1
     assert not any(parameter.requires_grad for parameter in slow.net.parameters())
+
+
+def test_a_frozen_encoder_is_left_alone_and_stays_that_of_the_net() -> None:
+    encoder = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten())
+    encoder(torch.randn(8, 1, 4, 4) + 3)  # it has seen something before
+    net = Frozen(encoder, 8, 3).train()
+    slow = SlowCopy(net, 0.9)
+    copied = slow.net
+    assert isinstance(copied, Frozen)
+    held = [*copied.encoder.parameters(), *copied.encoder.buffers()]
+    untouched = [each._version for each in held]
+    expected = {name: value.clone() for name, value in net.state_dict().items()}
+    for step in range(3):
+        net(torch.randn(8, 1, 4, 4)).square().sum().backward()
+        with torch.no_grad():
+            for each in net.head.parameters():
+                each.sub_(0.01 * each.grad)  # type: ignore[operator]
+        slow.update(stride(slow, step))
+        for name, value in net.state_dict().items():  # all of them, as if any could change
+            expected[name] = (
+                expected[name] + stride(slow, step) * (value - expected[name]) if value.is_floating_point() else value
+            )
+    found = copied.state_dict()
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert not torch.equal(found["head.1.weight"], net.state_dict()["head.1.weight"])
+    assert [each._version for each in held] == untouched
 
 
 @pytest.mark.parametrize("decay", [-0.1, 1.0])

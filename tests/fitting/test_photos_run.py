@@ -19,7 +19,7 @@ from dmt import files
 from dmt.cli import app
 from dmt.config import Config
 from dmt.data.folders import photo_files
-from dmt.errors import ConfigError, RunError
+from dmt.errors import ConfigError, DataError, RunError
 from dmt.fitting import folder_policy, run
 from dmt.own import choosing, rehearsal
 from dmt.own.known_nets import Asked
@@ -153,6 +153,25 @@ def test_a_run_goes_on_with_what_it_was_made_for(
     photo_layout.write_images(photos / "unlabeled", ["disk"], 12_000)
     with pytest.raises(RunError, match="other images"):
         fit(task, photos, again)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_scoring_opens_no_unlabeled_image(
+    task: str, runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    photos = Path(shutil.copytree(folders[task], tmp_path / "photos"))
+    for image in (photos / "unlabeled").iterdir():
+        image.write_bytes(b"no image")
+    job = Report.read([runs[task]]).jobs[0]
+    scores = scoring.Finished(runs[task], photos, CPU, pytest.fail).score(job, "test")
+    for stage in job.kept():
+        assert stage.outcome is not None
+        assert scores[stage.net("raw")].accuracy == stage.outcome["scores"]["test"]["raw"]["accuracy"]
+    with pytest.raises(DataError, match="none of the 40 unlabeled images"):
+        scoring.Finished(runs[task], photos, CPU, print, unlabeled=True)
+    shutil.rmtree(photos / "test")
+    with pytest.raises(RunError, match="other images"):
+        scoring.Finished(runs[task], photos, CPU, print)
 
 
 @pytest.mark.parametrize("task", TASKS)

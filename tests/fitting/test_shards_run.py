@@ -11,14 +11,14 @@ import torch
 from dmt import files, run_files
 from dmt.data import buffers
 from dmt.data.folders import photo_pools, shards
-from dmt.errors import ConfigError
+from dmt.errors import ConfigError, DataError
 from dmt.fitting import run
 from dmt.pseudo.image_store import ImageStore
 from dmt.results.report import Report
 from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stop, Stopped
 from dmt.use import scoring
-from tests.data.folders import photo_layout, shard_layout
+from tests.data.folders import http_server, photo_layout, shard_layout
 
 SETTINGS: dict[str, Any] = {
     "net": "resnet8-4",
@@ -96,8 +96,27 @@ def test_shards_give_what_files_give(
     split = files.read_json(tmp_path / "run" / "splits" / "seed-1.json")
     assert ("unlabeled" in split) == (memory > FEW)
     assert not list(tmp_path.rglob("*.bin"))  # nothing was unpacked
-    finished = scoring.Finished(tmp_path / "run", None, torch.device("cpu"), print)
+    finished = scoring.Finished(tmp_path / "run", None, torch.device("cpu"), print, unlabeled=True)
     assert len(finished.task(1).unlabeled) == 30
+
+
+@pytest.mark.usefixtures("by_http")
+def test_shards_at_an_http_server(
+    whole: tuple[Report, Path], packed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (packed / "unlabeled").rename(tmp_path / "served")
+    names = sorted(tar.name for tar in (tmp_path / "served").glob("*.tar"))
+    monkeypatch.setattr(buffers, "MEMORY", FEW)
+    with http_server.serving(tmp_path / "served") as url:
+        report = fit(packed, tmp_path / "run", shards=",".join(f"{url}/{name}" for name in names))
+    assert outcomes(report) == outcomes(whole[0])
+    assert labels(tmp_path / "run") == labels(whole[1])
+    with (
+        http_server.serving(tmp_path / "served", http_server.WholeFiles) as url,
+        pytest.raises(DataError, match="sends whole files only"),
+    ):
+        fit(packed, tmp_path / "other", shards=f"{url}/{names[0]}")
+    assert not (tmp_path / "other").exists()
 
 
 class After(Stop):
@@ -139,8 +158,15 @@ def test_shards_elsewhere(
     for tar in tars:  # where they are is no part of what is trained
         tar.rename(packed / tar.name)
     places = [str(packed / tar.name) for tar in tars]
-    moved = fit(packed, tmp_path / "run", shards=tuple(places))
+    monkeypatch.chdir(packed)  # the run remembers them as they are found from anywhere
+    moved = fit(packed, tmp_path / "run", shards=",".join(tar.name for tar in tars))
     assert [stage.place for stage in moved.jobs[0].stages] == [stage.place for stage in report.jobs[0].stages]
     assert files.read_json(tmp_path / "run" / run_files.MANIFEST)["config"]["shards"] == places
+    for place in places:
+        Path(place).unlink()
+    finished = scoring.Finished(tmp_path / "run", None, torch.device("cpu"), print)  # scores need no unlabeled image
+    (stage,) = report.jobs[0].kept()
+    score = finished.score(report.jobs[0], "test")[stage.net("raw")]
+    assert score.accuracy == outcomes(report)[f"dst {stage.name}"][0]
     with pytest.raises(ConfigError, match="cannot be read; give files, or URLs"):
         fit(packed, tmp_path / "other", shards=("pipe:cat x.tar",))

@@ -13,10 +13,11 @@ import dmt
 from dmt import files
 from dmt.core import batchnorm
 from dmt.errors import ConfigError
-from dmt.models import build, starts
+from dmt.models import build, onnx_encoder, starts
 from dmt.models.build import NetSpec, Normalized
 from dmt.models.fpn import FPN, STRIDES
 from dmt.runs.progress import Silent
+from dmt.runs.stopping import Stop, Stopped
 from dmt.types import Normalization
 from tests.conftest import TINY_PIXELS
 
@@ -180,3 +181,47 @@ def test_a_pair_of_two_heads_on_one_file(tmp_path: Path) -> None:
         for path in nets
     ]
     assert sorted(kept) == [False, True]
+
+
+class AfterOne(Stop):
+    """Stops as soon as a step is done."""
+
+    def __call__(self) -> bool:
+        return True
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.mark.usefixtures("few_scenes")
+def test_a_run_that_resumes_with_another_engine_for_its_encoder_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    published = build.build(NetSpec("timm:resnet10t", 10, (3, 64, 64), COLOR), seed=9).body.state_dict()
+    files.write_tensors(tmp_path / "r10.safetensors", published)
+
+    def resumed() -> list[str]:
+        """What is told of engines by one step more."""
+        notes = Notes()
+        options: dict[str, Any] = {"settings": TINY_PIXELS | {"net": "frozen-fpn:resnet10t"}, "watcher": notes}
+        options |= {"start": str(tmp_path / "r10.safetensors"), "device": "cpu", "stop": AfterOne()}
+        with pytest.raises(Stopped):
+            dmt.fit("scenes", method="baseline", baseline=False, out=tmp_path / "run", **options)
+        return [line for line in notes.lines if "repeatable" in line]
+
+    (state,) = [] if resumed() else (tmp_path / "run").glob("stages/*/state.json")
+    assert files.read_json(state)["engine"] == "onnxruntime"
+    assert resumed() == []
+    monkeypatch.setattr(onnx_encoder, "engine", lambda: "torch")
+    (line,) = resumed()
+    assert "began with onnxruntime for its encoder, resumes with torch: not repeatable bit for bit" in line
+    assert files.read_json(state)["engine"] == "torch"
+    older = {key: value for key, value in files.read_json(state).items() if key not in ("engine", "crc32")}
+    files.write_json(state, older)  # as checkpoints were before
+    assert resumed() == []

@@ -18,7 +18,7 @@ from dmt.models.build import NetSpec
 from dmt.types import IMAGENET
 from dmt.use import predict_masks, scoring
 from dmt.use.scoring import Shipped
-from tests.data.folders import photo_layout, shard_layout
+from tests.data.folders import http_server, photo_layout, shard_layout
 
 NAMES = ("disk", "square", "triangle")
 Command = Callable[..., str]
@@ -86,6 +86,21 @@ def test_images_in_shards_get_the_classes_of_their_files(
     assert [row[0] for row in found] == [
         f"{tmp_path}/shards/{place}.tar/{name}" for place, name in zip((0, 0, 0, 0, 1, 1), names, strict=True)
     ]
+
+
+@pytest.mark.usefixtures("by_http")
+@pytest.mark.parametrize("kind", [http_server.Parts, http_server.WholeFiles])
+def test_shards_at_an_http_server(
+    kind: type[http_server.WholeFiles], classifier: Shipped, photos: list[Path], predict: Command, tmp_path: Path
+) -> None:
+    predict(tmp_path / "photos", "--out", tmp_path / "files.csv")
+    packed = [(path.name, path.read_bytes()) for path in photos]
+    for number in range(2):
+        shard_layout.write_tar(tmp_path / "served" / f"{number}.tar", packed[3 * number : 3 * number + 3])
+    with http_server.serving(tmp_path / "served", kind) as url:
+        assert "6 images classified" in predict(f"{url}/{{0..1}}.tar", "--out", tmp_path / "p.csv")
+        assert "cannot read" in predict(f"{url}/2.tar", "--out", tmp_path / "q.csv", code=2)
+    assert [row[1:] for row in rows(tmp_path / "p.csv")] == [row[1:] for row in rows(tmp_path / "files.csv")]
 
 
 def test_what_cannot_be_read_in_a_shard_is_skipped(

@@ -111,7 +111,7 @@ def audit(
     _require_ours(place)
     execution = environment.pick_execution(device)
     # before there is a watcher: reading shows progress of its own
-    finished = Finished(path, options.data_folder, execution.device, _note)
+    finished = Finished(path, options.data_folder, execution.device, _note, unlabeled=True)
     case = _Case(path, job, finished.task(job.seed), finished.config)
     with watcher or progress.default() as watching:
         context = AuditContext(execution.for_net(case.config.net, case.task.pixels), Stop(None), watching)

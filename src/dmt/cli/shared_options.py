@@ -60,7 +60,7 @@ def shards(unlabeled: list[str] | None) -> tuple[str, ...]:
     """What --unlabeled names, as it is found from any folder."""
     from dmt.data.folders import tar_places
 
-    return tuple(each if tar_places.is_url(each) else str(Path(each).absolute()) for each in unlabeled or ())
+    return tar_places.named(unlabeled or ())
 
 
 def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def lines(
     data: str, method: str, settings: Mapping[str, Any], execution: Execution, time: bool
 ) -> Iterator[Table | str]:
     """A table, and lines about all of it; each as soon as it is known."""
-    own = folder_policy.own_folder(data)
+    own, settings = folder_policy.own_folder(data), configuration.given(settings)
     if own is not None:
         preset = choosing.choose(own, execution.device, Asked.of(settings, {})).preset
         config = configuration.override(preset.config, settings)

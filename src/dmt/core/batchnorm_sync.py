@@ -75,8 +75,8 @@ class _Normalized(torch.autograd.Function):
     def forward(
         ctx: Any, values: Tensor, scale: Tensor | None, shift: Tensor | None, eps: float, processes: Processes
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        over = [axis for axis in range(values.dim()) if axis != 1]
-        variance, mean = torch.var_mean(values, over, correction=0)
+        # torch's own kernels: of sums and products as tensor code each would read and write all values again
+        mean, variance = torch.batch_norm_update_stats(values, None, None, 0.0)
         mine = mean.new_tensor([values.numel() / values.shape[1]])
         # every process's statistics, combined as if all values had been here: nothing large is subtracted
         found = processes.all_rows(torch.cat([mine, mean, variance])[None], processes.count)  # (P, 1 + 2C)
@@ -84,22 +84,21 @@ class _Normalized(torch.autograd.Function):
         count = counts.sum(0)
         mean = (counts * means).sum(0) / count
         variance = (counts * (variances + (means - mean) ** 2)).sum(0) / count
-        ctx.save_for_backward(values, scale, mean, (variance + eps).rsqrt(), count)
-        ctx.over, ctx.processes, ctx.shifts = over, processes, shift is not None
+        ctx.save_for_backward(values, scale, mean, variance, count)
+        ctx.eps, ctx.processes, ctx.shifts = eps, processes, shift is not None
         ctx.mark_non_differentiable(mean, variance, count)
         return F.batch_norm(values, mean, variance, scale, shift, False, 0.0, eps), mean, variance, count
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *others: None) -> tuple[Tensor | None, ...]:
-        values, scale, mean, inverse, count = ctx.saved_tensors
-        shape = [1, -1] + [1] * (values.dim() - 2)
-        centered = values - mean.view(shape)
-        total = gradient.sum(ctx.over)
-        along = (gradient * centered).sum(ctx.over) * inverse
+        values, scale, mean, variance, count = ctx.saved_tensors
+        # with statistics held fixed; what comes through them is added below
+        back, along, total = torch.ops.aten.native_batch_norm_backward(
+            gradient, values, scale, mean, variance, None, None, False, ctx.eps, [True, True, True]
+        )
         # parameters' gradients are added up with all others after the backward
         both = ctx.processes.sum_(torch.cat([total, along])) / count
-        whole, slope = both.chunk(2)
-        factor = inverse if scale is None else inverse * scale
-        back = gradient - whole.view(shape) - centered * (slope * inverse).view(shape)
-        learned = None if scale is None else along
-        return back * factor.view(shape), learned, total if ctx.shifts else None, None, None
+        factor = (variance + ctx.eps).rsqrt() if scale is None else (variance + ctx.eps).rsqrt() * scale
+        whole, slope = (both * factor.repeat(2)).neg().chunk(2)
+        back += F.batch_norm(values, mean, variance, slope, whole, False, 0.0, ctx.eps)
+        return back, None if scale is None else along, total if ctx.shifts else None, None, None

@@ -1,6 +1,7 @@
 """A slow copy of a net: the exponential moving average of its parameters and BatchNorm statistics."""
 
 import copy
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,11 @@ class SlowCopy:
     """A copy that follows its net: θ' ← θ' + s·(θ − θ') after every step, s = 1 − min(decay, (1 + t)/(10 + t)).
 
     The slow net keeps ``decay`` of itself. (The paper's code had the factors swapped, so that its "EMA net" was the
-    raw net: see docs/decisions.) Integer buffers, BatchNorm's step counters, are copied.
+    raw net: see docs/decisions.) Integer buffers, BatchNorm's step counters, are copied. What stays as it is in the
+    net, as a frozen encoder does, is left alone in the copy: an encoder that nobody touches need not be looked at.
+
+    Args:
+        net: in the mode that it is trained in.
     """
 
     def __init__(self, net: nn.Module, decay: float) -> None:
@@ -36,8 +41,17 @@ class SlowCopy:
 
 
 def _pairs(slow: nn.Module, fast: nn.Module) -> tuple[tuple[list[Tensor], list[Tensor]], ...]:
-    """((slow, fast) of all float tensors, (slow, fast) of the others): parameters and buffers alike."""
-    both = list(zip((*slow.parameters(), *slow.buffers()), (*fast.parameters(), *fast.buffers()), strict=True))
+    """((slow, fast) of all float tensors that may change, (slow, fast) of the others): parameters and buffers alike."""
+    still = {id(each) for each in _still(fast)}
+    every = zip((*slow.parameters(), *slow.buffers()), (*fast.parameters(), *fast.buffers()), strict=True)
+    both = [pair for pair in every if id(pair[1]) not in still]
     floats = [pair for pair in both if pair[0].is_floating_point()]
     others = [pair for pair in both if not pair[0].is_floating_point()]
     return tuple(([mine for mine, _ in part], [theirs for _, theirs in part]) for part in (floats, others))
+
+
+def _still(net: nn.Module) -> Iterator[Tensor]:
+    """What training does not change: parameters that do not learn, and statistics of modules outside of training."""
+    for module in net.modules():
+        yield from (each for each in module.parameters(recurse=False) if not each.requires_grad)
+        yield from () if module.training else module.buffers(recurse=False)

@@ -61,8 +61,8 @@ class Processes:
         """The same without gradient."""
         bounds = self._bounds(count)
         sizes = [end - begin for begin, end in itertools.pairwise(bounds)]
-        padded = mine.new_zeros(max(sizes), *mine.shape[1:])
-        padded[: len(mine)] = mine
+        missing = max(sizes) - len(mine)
+        padded = torch.cat([mine, mine.new_zeros(missing, *mine.shape[1:])]) if missing else mine.contiguous()
         found = [torch.empty_like(padded) for _ in sizes]
         with connected():
             dist.all_gather(found, padded)

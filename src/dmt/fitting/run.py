@@ -98,7 +98,7 @@ def fit(
             Path(out),
             request.names(method),
             request.several(seed),
-            configuration.dotted(settings or {}),
+            configuration.given(settings or {}),
             request.by_line(start),
             baseline=baseline,
             keep=keep,

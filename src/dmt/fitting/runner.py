@@ -33,6 +33,7 @@ from dmt.training import loop
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.encoding import FeatureFolder
 from dmt.training.journal import Journal
+from dmt.training.trainer import Trainer
 from dmt.types import ProgressCallback
 
 
@@ -174,7 +175,7 @@ class Runner:
         orders.hand_out(here.processes, pseudo)
         nets: dict[str, nn.Module] = {line: self.nets.first(work, line, opened[0], family) for line in work.stage.lines}
         trainer = self.nets.trainer(work, steps, opened, pseudo, nets)
-        self._announce(title, steps, work.cost, checkpoint.state())
+        self._announce(title, trainer, work.cost, checkpoint.state())
         watcher = here.watcher
         pace = loop.Pace(here.checkpoint_every, here.stops, watcher.step)
         if lesson is not None:
@@ -189,14 +190,18 @@ class Runner:
         finally:
             trainer.close()
 
-    def _announce(self, title: str, steps: int, cost: float, state: Mapping[str, Any] | None) -> None:
-        self._conditions.watcher.stage(title, steps, 0 if state is None else state["step"], cost)
-        device = self._conditions.execution.device.type
-        if state is not None and not state["done"] and state["device"] != device:
-            began = state["device"]
-            self._conditions.watcher.note(
-                f"note: {title} began on {began}, resumes on {device}: not repeatable bit for bit"
-            )
+    def _announce(self, title: str, trainer: Trainer, cost: float, state: Mapping[str, Any] | None) -> None:
+        self._conditions.watcher.stage(title, trainer.steps, 0 if state is None else state["step"], cost)
+        if state is None or state["done"]:
+            return
+        device, engine = trainer.device.type, trainer.engine
+        changed = None
+        if state["device"] != device:
+            changed = f"began on {state['device']}, resumes on {device}"
+        elif engine is not None and state.get("engine", engine) != engine:  # older checkpoints do not tell
+            changed = f"began with {state['engine']} for its encoder, resumes with {engine}"
+        if changed is not None:
+            self._conditions.watcher.note(f"note: {title} {changed}: not repeatable bit for bit")
 
     def progress(self, title: str, in_budget: bool = True) -> ProgressCallback:
         """Shows how far something other than steps is, and ends it where somebody wants the run to stop."""

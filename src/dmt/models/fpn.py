@@ -91,6 +91,12 @@ class FPN(EncoderDecoder):
             return alignment.crop(logits, size)
 
 
+def engine(net: nn.Module, device: torch.device) -> str | None:
+    """What computes the frozen encoder of a net, where that is not the same on every machine."""
+    frozen = any(isinstance(each, FPN) and each.frozen for each in net.modules())
+    return onnx_encoder.engine() if frozen and device.type == "cpu" else None
+
+
 def build(name: str, classes: int, channels: int, *, frozen: bool) -> FPN:
     """A feature-pyramid net on the timm encoder of that name, random parameters; timm must be there."""
     import timm

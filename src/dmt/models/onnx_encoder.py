@@ -22,13 +22,18 @@ _ready: OrderedDict[str, Features | None] = OrderedDict()
 _known: WeakKeyDictionary[nn.Module, tuple[tuple[int, ...], str]] = WeakKeyDictionary()
 
 
+def engine() -> str:
+    """What computes frozen encoders on a CPU of this machine, wherever they can be exported."""
+    return "torch" if importlib.util.find_spec("onnxruntime") is None else "onnxruntime"
+
+
 def suits(encoder: nn.Module, images: Tensor) -> bool:
     """Whether these features could come from ONNX Runtime: on a CPU, nothing is learned, nobody records the call."""
     recorded = torch._C._get_tracing_state() is not None or torch.compiler.is_compiling()
     if recorded or images.device.type != "cpu" or images.dtype != torch.float32 or images.requires_grad:
         return False
     learns = any(each.requires_grad or each.dtype != torch.float32 for each in encoder.parameters())
-    return not learns and not encoder.training and importlib.util.find_spec("onnxruntime") is not None
+    return not learns and not encoder.training and engine() == "onnxruntime"
 
 
 def features(encoder: nn.Module, levels: Sequence[int], images: Tensor) -> list[Tensor]:

@@ -32,10 +32,10 @@ class Asked:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], starts: Mapping[str, str]) -> "Asked":
+        """From settings as `config.given` leaves them."""
         net_b = settings.get("net_b")
         single = "net_b" in settings and str(net_b).lower() == "none"
-        shards = settings.get("shards") or ()
-        shards = tuple(shards.split(",")) if isinstance(shards, str) else tuple(shards)
+        shards = tuple(settings.get("shards") or ())
         return cls(settings.get("net"), None if single else net_b, starts.get("A"), single, shards)
 
     @property

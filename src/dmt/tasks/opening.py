@@ -1,7 +1,7 @@
 """From options to data: the one place that knows which options belong to which task."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.data.pixels.segment_sets import SEGMENT_SETS
-from dmt.data.sets import LabeledSet
+from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.errors import DataError
 from dmt.models.build import NetSpec
 from dmt.tasks import classification, segmentation
@@ -28,18 +28,33 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Opened:
-    """A data set in memory, not split yet."""
+    """A data set in memory, not split yet.
+
+    Attributes:
+        parts: (train, test), or those of a user's folder.
+        whole: whether the unlabeled images of a user's folder are among them.
+    """
 
     options: Options
-    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.FolderSets[Any, Any]  # (train, test), or a folder's
+    parts: tuple[LabeledSet[Any], LabeledSet[Any]] | photo_sets.FolderSets[Any, Any]
+    whole: bool = True
 
     @property
     def fingerprint(self) -> str:
         """Of all images and labels."""
+        assert self.whole, "nothing is known of images that were not opened"
         if isinstance(self.parts, photo_sets.FolderSets):
-            every = (self.parts.labeled, self.parts.unlabeled, self.parts.validation, self.parts.test)
-            return " ".join(part.fingerprint for part in every)
+            return " ".join(part.fingerprint for part in _in_order(self.parts))
         return sets.fingerprint(self.parts)
+
+    def is_of(self, fingerprint: str) -> bool:
+        """Whether all that was opened is what a run with this fingerprint was made with."""
+        if self.whole or not isinstance(self.parts, photo_sets.FolderSets):
+            return self.fingerprint == fingerprint
+        every, known = _in_order(self.parts), fingerprint.split(" ")
+        return len(known) == len(every) and all(
+            part is self.parts.unlabeled or part.fingerprint == told for part, told in zip(every, known, strict=True)
+        )
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -58,6 +73,11 @@ class Opened:
             case DataOptions() as options, tuple() as images:
                 return classification.split_up(options, images, seed)
         raise TypeError(f"{type(self.options).__name__} does not go with {type(self.parts).__name__}")
+
+
+def _in_order(parts: photo_sets.FolderSets[Any, Any]) -> tuple[LabeledSet[Any] | UnlabeledSet[Any], ...]:
+    """As a fingerprint names them."""
+    return parts.labeled, parts.unlabeled, parts.validation, parts.test
 
 
 def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None = None) -> Opened:
@@ -87,6 +107,15 @@ def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback,
     return opened
 
 
+def read_labeled(options: Options, folder: Path, notify: Notify, tell: ProgressCallback) -> Opened:
+    """The same for who needs no unlabeled images: of a user's folder none is opened."""
+    if not isinstance(options, PhotoOptions | PhotoMaskOptions):
+        return read(options, folder, notify, tell)
+    contents = photos.open_labeled(folder)
+    _require_classes(options, contents)
+    return replace(read_folder(options, contents, tell), whole=False)
+
+
 def contents_of(options: Options, folder: Path, cache: Path | None = None) -> FolderContents:
     """What a user's folder holds, and shards of unlabeled images that are elsewhere."""
     elsewhere = options.shards if isinstance(options, PhotoOptions | PhotoMaskOptions) else ()
@@ -97,8 +126,7 @@ def _own_folder(
     options: PhotoOptions | PhotoMaskOptions, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None
 ) -> Opened:
     contents = contents_of(options, folder, cache)
-    if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
-        raise DataError(f"{folder} has other classes than the run was made for ({', '.join(options.classes)})")
+    _require_classes(options, contents)
     opened = read_folder(options, contents, tell, cache)
     assert isinstance(opened.parts, photo_sets.FolderSets)
     skipped = opened.parts.skipped
@@ -109,6 +137,11 @@ def _own_folder(
     if len(skipped) > 5:
         notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's {run_files.SKIPPED} names them all")
     return opened
+
+
+def _require_classes(options: PhotoOptions | PhotoMaskOptions, contents: FolderContents) -> None:
+    if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
+        raise DataError(f"{contents.root} has other classes than the run was made for ({', '.join(options.classes)})")
 
 
 def read_folder(

@@ -54,7 +54,8 @@ class Checkpoint:
             if trainer.memory:
                 tensors[MEMORY] = trainer.memory
         digests = {name: files.write_tensors(place / name, each) for name, each in tensors.items()}
-        state = {"done": done, "step": trainer.step, "steps": trainer.steps, "device": trainer.device.type}
+        state: dict[str, Any] = {"done": done, "step": trainer.step, "steps": trainer.steps}
+        state |= {"device": trainer.device.type} | ({} if trainer.engine is None else {"engine": trainer.engine})
         files.write_json(self.folder / run_files.STATE, state | {"checkpoint": place.name, "digests": digests} | extra)
         self._drop_others(place)
 

@@ -13,6 +13,7 @@ from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
 from dmt.errors import DivergenceError
+from dmt.models import fpn
 from dmt.objectives.base import Cast, Objective, Part, Progress
 from dmt.tasks.base import Batches
 from dmt.training import inference
@@ -179,6 +180,11 @@ class Trainer:
     @property
     def device(self) -> torch.device:
         return self.execution.device
+
+    @property
+    def engine(self) -> str | None:
+        """What computes frozen encoders, where that is not the same on every machine: results differ by rounding."""
+        return next(filter(None, (fpn.engine(net, self.device) for net in self.nets.values())), None)
 
     def draw(self) -> Inputs:
         """What the step to come takes. Small work for the host, done while the device is busy with the last step."""

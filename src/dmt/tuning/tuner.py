@@ -75,7 +75,7 @@ def tune(
         raise ConfigError("dmt tune takes one process; start it without torchrun")
     workers = crew.of(jobs, on)
     seeds, given = request.several(seed), request.by_line(start)
-    common, config, notes = _default(data, dict(settings or {}), given, device)
+    common, config, notes = _default(data, configuration.given(settings or {}), given, device)
     space = search_space.default(config) if not grid else search_space.parse(grid)
     _require_sense(space, config, (method, search, trials))
     if not seeds:

@@ -38,10 +38,20 @@ def choose(jobs: list[JobResult], method: str | None, seed: int | None) -> list[
 
 
 class Finished:
-    """A run's nets beside the data they were trained for."""
+    """A run's nets beside the data they were trained for.
+
+    Args:
+        unlabeled: open the unlabeled images of a user's folder too, which scores do not need.
+    """
 
     def __init__(
-        self, path: Path, data_folder: Path | None, device: torch.device, notify: Callable[[str], None]
+        self,
+        path: Path,
+        data_folder: Path | None,
+        device: torch.device,
+        notify: Callable[[str], None],
+        *,
+        unlabeled: bool = False,
     ) -> None:
         self._folder, self._device, self._notify = Folder(path), device, notify
         self.config = reading.configuration_of(self._folder)
@@ -50,8 +60,9 @@ class Finished:
         if data_folder is None:
             data_folder = Path(manifest.get("folder") or "data")
         with progress.default() as watcher:
-            self._data = opening.read(self.config.data, data_folder, notify, watcher.reading)
-        if self._data.fingerprint != manifest["images"]:
+            read = opening.read if unlabeled else opening.read_labeled
+            self._data = read(self.config.data, data_folder, notify, watcher.reading)
+        if not self._data.is_of(manifest["images"]):
             raise RunError(f"{path} was made with other images than those in {data_folder}; give the same --data")
         self._jobs = reading.read(self._folder)
 

@@ -103,6 +103,28 @@ def test_parts_of_urls_are_read(tmp_path: Path, pictures: list[bytes]) -> None:
     assert not tar_places.is_url(str(tar))
 
 
+def test_named_shards_are_found_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.tar", "b.tar", "with, comma.tar"):
+        (tmp_path / name).touch()
+    assert tar_places.named("a.tar") == (f"{tmp_path}/a.tar",)
+    assert tar_places.named("a.tar, b.tar") == (f"{tmp_path}/a.tar", f"{tmp_path}/b.tar")
+    assert tar_places.named("with, comma.tar") == (f"{tmp_path}/with, comma.tar",)
+    assert tar_places.named(["with, comma.tar", "a.tar"]) == (f"{tmp_path}/with, comma.tar", f"{tmp_path}/a.tar")
+    assert tar_places.named("{a,b}.tar,s3://x/{a,b}.tar") == (f"{tmp_path}/{{a,b}}.tar", "s3://x/{a,b}.tar")
+    assert tar_places.named("") == ()
+    assert tar_places.named(f"{tmp_path}/gone.tar") == (f"{tmp_path}/gone.tar",)  # told when it is opened
+    with pytest.raises(ConfigError, match=r"there is no with; in shards=… commas separate files: .* --unlabeled"):
+        tar_places.named("a.tar,with, comma.tar")
+    assert len(tar_places.named(",".join(["a.tar"] * 2000))) == 2000
+
+
+def test_braces_that_do_not_match_are_told() -> None:
+    pytest.importorskip("braceexpand")
+    with pytest.raises(ConfigError, match=r"the braces of x\{0..3.tar do not match"):
+        tar_places.expanded(["x{0..3.tar"])
+
+
 def test_a_folder_may_hold_files_and_shards(folder: Path) -> None:
     names = sorted(path.name for path in (folder / "unlabeled").iterdir())
     shard_layout.pack(folder / "unlabeled", 4, 0)

@@ -39,6 +39,11 @@ def open_folder(folder: Path, urls: Sequence[str] = (), cache: Path | None = Non
     return photo_pools.opened(_understood(folder), urls, cache)
 
 
+def open_labeled(folder: Path) -> FolderContents:
+    """The same without the unlabeled images, none of which is opened."""
+    return dataclasses.replace(_understood(folder), unlabeled=())
+
+
 def _understood(folder: Path) -> FolderContents:
     if not folder.exists():
         raise DataError(f"there is no folder {shown(folder)}; give the folder that holds the images")

@@ -30,7 +30,7 @@ def stream(tar: str, skip: Callable[[str], None]) -> Iterator[Loaded]:
         tar: a path or URL.
         skip: hears of what cannot be read.
     """
-    with tar_places.streamed(tar) as file:
+    with tar_places.streamed(tar) as file, tar_places.reached(tar):
         try:
             with tarfile.open(fileobj=file, mode="r|*") as archive:
                 for each in archive:

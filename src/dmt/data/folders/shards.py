@@ -168,7 +168,12 @@ def _read(tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str) -> Shards
 
 def _members(tar: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:
     """(name, offset, size) of each image in a tar file."""
-    with tar_places.opened(tar) as file:
+    if not tar_places.sends_parts(tar):
+        raise DataError(
+            f"the server of {shown(tar)} sends whole files only, and images are read one by one; "
+            f"copy the shards to this machine"
+        )
+    with tar_places.opened(tar) as file, tar_places.reached(tar):
         try:
             archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - there is nothing to close but the file
         except tarfile.ReadError as error:
