@@ -26,6 +26,9 @@ from dmt.models.build import NetSpec
 from dmt.tasks.base import Batches, Task, View, Wanted, every
 from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
+AT_ONCE, AT_ONCE_CPU = 4_000_000, 1 << 18
+"""Pixels that a net looks at together; on a CPU, what does not fit into caches takes twice as long, and gigabytes."""
+
 LOGITS = 84_000_000
 """The most that a batch outside of training has."""
 
@@ -77,7 +80,8 @@ class Segmentation(Task):
     ) -> Iterator[View]:
         """At their native size, padded to a multiple of `PADDING`; those of equal padded size share a batch."""
         sizes = images.images.sizes
-        groups = size_groups.groups(sizes, pixels=min(4_000_000, LOGITS // len(self.classes)))
+        most = AT_ONCE_CPU if device.type == "cpu" else AT_ONCE
+        groups = size_groups.groups(sizes, pixels=min(most, LOGITS // len(self.classes)))
         for group in (each for number, each in enumerate(groups) if wanted(number)):
             truth = None
             if isinstance(images, LabeledSet):
