@@ -61,7 +61,7 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
         yield Finding("no gain", "", text, gentler)
         return
     if job.doubted:
-        text = f"folds of the labels expect nothing from {title}, so the Baseline is used"
+        text = "folds of the labels expect nothing from rounds, so the Baseline is used"
         yield Finding("no gain", "", text, f"more labels; --method {job.method} uses {title} all the same")
     change = gain(job, base)
     if change is None or change.low > 0:
