@@ -124,6 +124,9 @@ def test_no_file_of_a_trial_is_left(photos: Path, tmp_path: Path, monkeypatch: p
     assert record["helps"] is (len(record["rounds"]) > 1)
     assert any("rounds: " in line and "before them, then" in line for line in record["lines"])
     assert list((tmp_path / "temporary").iterdir()) == []
+    expected = [line for line in record["lines"] if line.startswith("folds expect")]
+    assert len(expected) == 1
+    assert ("of these 7 images" in expected[0]) is record["helps"]  # a third of 20 labels judged
 
 
 def test_a_run_that_expects_nothing_of_rounds_uses_its_baseline(

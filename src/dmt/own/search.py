@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from dmt.config import Config
 from dmt.core import evidence
 from dmt.core.execution import Execution
@@ -27,9 +29,6 @@ LONGER = 3
 
 THIRDS, HALVES = 3, 2
 """Folds of last layers, which learn in a second, and of nets that look at images in every step."""
-
-HELPS = "helps"
-"""The entry of a record that says whether rounds are worth it."""
 
 SHORT = (40, 200)
 """Steps of such nets, on a CPU and on a GPU."""
@@ -262,16 +261,17 @@ class Search:
         title = catalogue.get(trial_rounds.method_of(self.methods) or catalogue.default().name).title
         if rounds and tried.helps:
             gain = evidence.difference([rounds[-1]], [rounds[0]])
+            judged = len(np.unique(rounds[0].image))  # rounds of masks are judged by some of the labels
             lines.append(
                 f"folds expect {rounds[0].score():.1f} from the Baseline and {rounds[-1].score():.1f} from {title}: "
-                f"{gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {images} images)"
+                f"{gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {judged} images)"
             )
             record["gain"] = [gain.value, gain.low, gain.high]
         elif rounds:
             lines.append(f"folds expect nothing from {title}: one round is trained to compare; the Baseline is used")
         if rounds:
             record["rounds"] = [each.score() for each in rounds]
-            record[HELPS] = tried.helps
+            record["helps"] = tried.helps
         return Found(dict(chosen.settings), tuple(lines), record)
 
 
