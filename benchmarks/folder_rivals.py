@@ -38,7 +38,7 @@ Features = np.ndarray
 
 def scores(run: Path, job: JobResult, device: torch.device) -> dict[str, float]:
     """Accuracy on the test images, %, by the name of the rival; nothing where no encoder knows photos."""
-    finished = Finished(run, None, device, lambda text: None)
+    finished = Finished(run, None, device, lambda text: None, unlabeled=True)
     task = finished.task(job.seed)
     nets = _encoders(run, finished, task, job)
     if not nets:

@@ -5,20 +5,13 @@ from dataclasses import replace
 
 from dmt import presets
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
+from dmt.methods import catalogue
 from dmt.methods.groups import Groups, OnlineOptions
-from dmt.methods.online import (
-    CrossPseudoOptions,
-    CrossPseudoPastedOptions,
-    CutMixSegOptions,
-    FixMatchSegOptions,
-    MeanTeacherSegOptions,
-)
+from dmt.methods.online import StageOptions
 from dmt.methods.recipe import Recipe
 
-ONLINE = (
-    FixMatchSegOptions, MeanTeacherSegOptions, CutMixSegOptions, CrossPseudoOptions, CrossPseudoPastedOptions,
-)  # fmt: skip
-"""Of methods for pixels that have an optimizer of their own: it must go with the rate, which they share."""
+TUNED_ONLINE = 1000
+"""Steps of an online method that teaches encoders which know photos."""
 
 
 def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
@@ -108,6 +101,7 @@ def for_tuning(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe
         decay="kernels",
         encoder=0.1,
         head_first=0.2,
+        groups=_online(_epochs(TUNED_ONLINE, 24, unlabeled)),
     )
 
 
@@ -165,8 +159,16 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
         fractions=rounds,
         strong_pseudo=frozen and not large,
         share=0.8 if alike and labels >= 10 else None,
-        groups=Groups.of(OnlineOptions(epochs=10), *(kind(optimizer="adamw", encoder=0.1) for kind in ONLINE)),
+        # an online method takes as many steps as a line of DMT
+        groups=_online(_epochs(steps + len(rounds) * steps_round, pseudo, unlabeled)),
     )
+
+
+def _online(epochs: int) -> Groups:
+    """Of online methods, for encoders that know photos: their optimizer must go with the rate, which all share."""
+    kinds = [kind for kind in catalogue.groups().values() if issubclass(kind, StageOptions)]
+    taught = (kind(optimizer="adamw", encoder=0.1, decay="kernels", epochs=epochs) for kind in kinds)
+    return Groups.of(OnlineOptions(epochs=10), *taught)
 
 
 def _fractions(unlabeled: int) -> tuple[float, ...]:
