@@ -36,6 +36,7 @@ import torch
 from benchmarks import folder_draws, folder_rivals
 from dmt import files
 from dmt.methods import catalogue
+from dmt.own import known_nets
 from dmt.results import reading
 from dmt.results.report import JobResult, Report, preference
 from dmt.runs import environment, stopping
@@ -137,9 +138,7 @@ class Bench:
         folder, run = self._folder(case, place), place / "run"
         fit = ["fit", str(folder), "--out", str(run), "--device", str(self.device), *self.options]
         self._once(place / "fit", fit)
-        beside = ["cl"]
-        if self.device.type == "cuda":
-            beside.append("fixmatch-seg" if case.masks else "fixmatch")
+        beside = ["cl", "fixmatch-seg"] if case.masks and self.device.type == "cuda" else ["cl"]
         self._once(place / "compare", [*fit, "--compare", ",".join(["baseline", *beside, "dmt"])])
         report = Report.read([run])
         jobs = {job.method.removesuffix("-seg"): job for job in report.jobs}
@@ -150,6 +149,8 @@ class Bench:
             found["longer"] = self._longer(folder, run, place)
         else:
             found |= folder_rivals.scores(run, jobs["dmt"], self.device)
+            if self.device.type == "cuda":
+                found["fixmatch"] = self._fixmatch(folder, place)
         config = reading.configuration_of(Folder(run))
         nets = " and ".join(dict.fromkeys(config.net_of(line) for line in jobs["dmt"].lines))
         minutes = json.loads((place / "fit.seconds").read_text()) / 60
@@ -203,6 +204,13 @@ class Bench:
             name = job.method.removesuffix("-seg")
             found[f"{name}_both"] = meter.mean_iou() if task.pixels else meter.accuracy()
         return found
+
+    def _fixmatch(self, folder: Path, place: Path) -> float:
+        """The score of FixMatch on one net all of which learns: on stored features it has no strong views."""
+        words = ["fit", str(folder), "--out", str(place / "fixmatch"), "--device", str(self.device), *self.options]
+        net = ["--net", f"tuned:{known_nets.KNOWN}", "--start", "wheel", "--no-folds"]
+        self._once(place / "fix", [*words, "--method", "fixmatch", "--no-baseline", *net])
+        return Report.read([place / "fixmatch"]).jobs[0].test_score("shipped")
 
     def _longer(self, folder: Path, run: Path, place: Path) -> float:
         """The score of a Baseline that takes as many steps as all stages of a line of DMT, nothing else being set."""

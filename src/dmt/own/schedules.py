@@ -139,9 +139,9 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
     # a step's time follows its pixels, and a CPU has to be done in minutes
     height, width = options.crop
     length = 1.0 if large else min(1.0, 128 * 128 / (height * width))
-    steps, steps_round = (500, 300) if large else (round(400 * length), round(240 * length))
-    # decoders that see colors changed learn more from a long round than from two short ones
-    rounds = (0.3, 0.6, 0.9) if large and unlabeled >= 50 else (0.5, 0.9)
+    steps, steps_round = (1000, 450) if large else (round(400 * length), round(240 * length))
+    # nets that see colors changed learn more from a long round than from two short ones
+    rounds = (0.5, 0.9)
     rate = 3e-3 if frozen else 1e-3
     return replace(
         presets.get("scenes").config.recipe,
@@ -157,7 +157,7 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
         encoder=0.1,
         gamma=2.0,
         fractions=rounds,
-        strong_pseudo=frozen and not large,
+        strong_pseudo=True,
         share=0.8 if alike and labels >= 10 else None,
         # an online method takes as many steps as a line of DMT
         groups=_online(_epochs(steps + len(rounds) * steps_round, pseudo, unlabeled)),
