@@ -58,7 +58,7 @@ RUN = record(
         "starts?": both(STARTS, record({"A": record({}), "B": record({})})),
         "threads": positive,
         "warnings?": maybe(listed(text)),
-        "search?": record({"lines": listed(text), "helps?": flag}),
+        "search?": record({"lines": listed(text), "helps?": flag, "method?": text}),
         "pool?": record({"unlike": number, "images": listed(text)}),
         "jobs": listed(_job),
     }

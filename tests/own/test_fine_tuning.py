@@ -15,13 +15,16 @@ from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.data.images import augment
 from dmt.data.sets import UnlabeledSet
+from dmt.models.build import NetSpec, build
 from dmt.own import fine_tuning
 from dmt.own.fine_tuning import FineTuning
-from dmt.own.search import Found, Search
+from dmt.own.found import Found
+from dmt.own.search import Search
 from dmt.runs.progress import Silent
 from dmt.tasks.base import Task
 from dmt.tasks.classification import Classification
 from dmt.tasks.features import FeatureTask
+from dmt.types import Normalization
 from tests.data.folders import photo_layout
 from tests.own import test_search
 from tests.own.test_search import STARTS, config_of, task_of
@@ -117,12 +120,15 @@ def test_no_time_for_all_of_the_nets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("rate=" in line for line in found.lines)  # what was found before counts
 
 
-def test_a_run_trains_what_folds_prefer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dmt.models.build import NetSpec, build
-    from dmt.types import Normalization
-
+def start_file(path: Path) -> str:
+    """Parameters for `SMALL`, as if published."""
     spec = NetSpec(f"timm:{SMALL}", 5, (3, 32, 32), Normalization((0.5,) * 3, (0.5,) * 3))
-    files.write_tensors(tmp_path / "start.safetensors", build(spec, seed=3).body.state_dict())
+    files.write_tensors(path, build(spec, seed=3).body.state_dict())
+    return str(path)
+
+
+def test_a_run_trains_what_folds_prefer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = start_file(tmp_path / "start.safetensors")
     photos = photo_layout.write_classes(tmp_path / "photos", labeled=8, unlabeled=12, test=1)
     usual = fine_tuning.of
 
@@ -140,7 +146,6 @@ def test_a_run_trains_what_folds_prefer(tmp_path: Path, monkeypatch: pytest.Monk
     settings = {
         "net": f"frozen:{SMALL}", "size": 32, "epochs": 1, "epochs_round": 1, "fractions": "1", "share": "none",
     }  # fmt: skip
-    start = str(tmp_path / "start.safetensors")
     for _ in range(2):  # the second time it resumes
         dmt.fit(photos, out=tmp_path / "run", settings=settings, start=start, watcher=test_search.Heard())
         monkeypatch.setattr(Search, "run", None)

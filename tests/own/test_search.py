@@ -17,8 +17,9 @@ from dmt.core.execution import Execution
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.methods.recipe import Recipe
-from dmt.own import folds, search, trial_rounds, trials
+from dmt.own import folds, search_cost, trial_rounds, trials
 from dmt.own.folds import Folds
+from dmt.own.found import Found
 from dmt.own.search import Search
 from dmt.runs.progress import Silent
 from dmt.runs.starting import Starts
@@ -167,12 +168,12 @@ def test_rates_of_rounds_keep_their_proportions() -> None:
 
 def test_divergence_is_no_candidate() -> None:
     config = config_of(rate=1e37)
-    assert search_of(config, task_of(1.0)).run() == search.Found()
+    assert search_of(config, task_of(1.0)).run() == Found()
 
 
 def test_few_labels_choose_nothing() -> None:
-    assert search_of(config_of(), task_of(1.0, labeled=15)).run() == search.Found()
-    assert search.plans(config_of(), ["baseline", "dmt"], 15, large=False) == []
+    assert search_of(config_of(), task_of(1.0, labeled=15)).run() == Found()
+    assert search_cost.plans(config_of(), ["baseline", "dmt"], 15, large=False) == []
 
 
 def test_a_search_without_time_changes_nothing() -> None:
@@ -211,9 +212,9 @@ class Heard(Silent):
 def test_a_run_remembers_what_folds_chose(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[Config] = []
 
-    def found(self: Search) -> search.Found:
+    def found(self: Search) -> Found:
         searched.append(self.config)
-        return search.Found({"rate": 0.0123}, ("folds say so",), {"chosen": {"rate": 0.0123}})
+        return Found({"rate": 0.0123}, ("folds say so",), {"chosen": {"rate": 0.0123}})
 
     monkeypatch.setattr(Search, "run", found)
     heard = Heard()

@@ -13,8 +13,9 @@ from dmt import files, run_files
 from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.core.execution import Execution
-from dmt.own import search, trial_rounds
+from dmt.own import trial_rounds
 from dmt.own.folds import Folds
+from dmt.own.found import Found
 from dmt.own.search import Search
 from dmt.own.trials import Trials, Tried
 from dmt.results import reading
@@ -133,11 +134,11 @@ def test_a_run_that_expects_nothing_of_rounds_uses_its_baseline(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = {"chosen": {}, "helps": False, "tried": []}
-    monkeypatch.setattr(Search, "run", lambda self: search.Found({}, ("folds expect nothing from DMT",), record))
+    monkeypatch.setattr(Search, "run", lambda self: Found({}, ("folds expect nothing from DMT",), record))
     report = dmt.fit(photos, out=tmp_path / "run", settings=SHORT, watcher=Silent())
     assert scoring.preferred(tmp_path / "run", None, None).method == "baseline"
     assert scoring.preferred(tmp_path / "run", "dmt", None).method == "dmt"
     assert "folds of the labels expect nothing from rounds, so the Baseline is used" in str(report)
-    monkeypatch.setattr(Search, "run", lambda self: search.Found({}, ("fine",), record | {"helps": True}))
+    monkeypatch.setattr(Search, "run", lambda self: Found({}, ("fine",), record | {"helps": True}))
     dmt.fit(photos, out=tmp_path / "other", settings=SHORT, watcher=Silent())
     assert scoring.preferred(tmp_path / "other", None, None).method == "dmt"

@@ -48,7 +48,7 @@ def prepare(images: Path, request: Request, folder: Folder, conditions: Conditio
     warnings = _errors(images, request, folder, conditions)
     settings = _settings(request, folder)
     config = configuration.override(preset.config, settings)
-    methods = request.methods_or(*_usual(config, request.baseline))
+    methods = request.methods_or(*_usual(config, request.baseline, folder))
     notes += _instead(settings) if notes else ()
     if request.budget is not None and methods and not folder.begun:
         config, fitted = _within_budget(config, images, methods, conditions)
@@ -88,9 +88,10 @@ def _settings(request: Request, folder: Folder) -> Mapping[str, Any]:
     return {key: value for key, value in request.settings.items() if key not in planning.SHORTENED}
 
 
-def _usual(config: Config, compared: bool) -> list[str]:
-    """What is trained if nobody asks for methods."""
-    beside, usual = catalogue.baseline().name, catalogue.default().name
+def _usual(config: Config, compared: bool, folder: Folder) -> list[str]:
+    """What is trained if nobody asks for methods; in a run that is resumed, what folds of its labels preferred."""
+    preferred = folder.manifest().get("search", {}).get("method") if folder.begun else None
+    beside, usual = catalogue.baseline().name, preferred or catalogue.default().name
     if not config.data.sizes.unlabeled:
         return [beside]
     return [beside, usual] if compared else [usual]

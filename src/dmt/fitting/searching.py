@@ -7,6 +7,7 @@ from dmt import config as configuration
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
 from dmt.fitting.runner import Runner
+from dmt.methods import catalogue
 from dmt.own import fine_tuning
 from dmt.own.search import Search
 from dmt.runs import environment
@@ -38,8 +39,11 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
         began, patience = time.monotonic(), SHARE * stop.left
         fitting = execution.for_net(prepared.config.net, task.pixels)
         tuning = fine_tuning.of(prepared.config, runner.images(asked.seeds[0]), asked.settings, execution.on_cuda)
+        # a schedule that was made to fit a budget holds for the method that it was made for
+        open_to_others = asked.methods is None and asked.budget is None
+        others = [each.name for each in catalogue.alternatives("images")] if open_to_others else []
         search = Search(
-            prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell, patience, tuning
+            prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell, patience, tuning, others
         )
         found = search.run()
         around = pool.look(task)
@@ -55,4 +59,6 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
     config = configuration.override(found.config or prepared.config, found.settings)
     runner.adopt(config)
     record = {**found.record, "lines": list(found.lines), "seconds": round(seconds, 1)}
-    return replace(prepared, config=config, search=record)
+    usual = catalogue.default().name
+    methods = tuple(found.method or name if name == usual else name for name in prepared.methods)
+    return replace(prepared, config=config, methods=methods, search=record)

@@ -26,7 +26,7 @@ from dmt.errors import unknown
 from dmt.methods import adaptive, guessing, online, shapes, two_nets
 from dmt.methods.catalogue_pixels import PIXEL_METHODS
 from dmt.methods.groups import CBSTOptions, GraphOptions, MethodOptions, OnlineOptions
-from dmt.methods.method import Method
+from dmt.methods.method import Labeled, Method
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
 
@@ -56,6 +56,11 @@ def ceiling() -> Method:
 def default() -> Method:
     """What is trained if nobody asks for another."""
     return METHODS["dmt"]
+
+
+def alternatives(labeled: Labeled) -> list[Method]:
+    """What folds of a user's labels may prefer to the default."""
+    return [method for method in METHODS.values() if method.alternative and labeled in method.serves]
 
 
 def groups() -> dict[str, type[MethodOptions]]:
@@ -210,6 +215,7 @@ METHODS: dict[str, Method] = {
             online.fixmatch,
             reference="Sohn et al., NeurIPS 2020",
             serves=("images",),
+            alternative=True,
             options=online.FixMatchOptions,
         ),
         *adaptive.METHODS,

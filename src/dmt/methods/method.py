@@ -34,6 +34,7 @@ class Method:
         baseline: whether it is what the others are compared with.
         ceiling: whether it sees every label: no validation image is left to judge it by, it has no pseudo labels to
             audit, and your own images, whose labels nobody knows, cannot have it.
+        alternative: whether folds of a user's labels may prefer it to the default, where all of a net can learn.
         options: the class of its own options, ``online.…``.
         tint: its color in reports, 0 to 7; by its name if left out.
     """
@@ -47,6 +48,7 @@ class Method:
     serves: tuple[Labeled, ...] = ("images", "pixels")
     baseline: bool = False
     ceiling: bool = False
+    alternative: bool = False
     options: type[MethodOptions] | None = None
     tint: int | None = None
 

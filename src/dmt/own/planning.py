@@ -10,7 +10,7 @@ from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
-from dmt.own import rehearsal, search
+from dmt.own import rehearsal, search_cost
 from dmt.own.rehearsal import Rates
 
 SHARE = 0.85
@@ -50,7 +50,7 @@ def forecast(config: Config, contents: FolderContents, rates: Rates, methods: Se
     photos = sum(len(part) for _, part in contents.parts())
     training += sum(
         rates.steps[rehearsal.kind(stage)] * steps
-        for stage, steps in search.plans(config, methods, sizes.labeled, rates.large)
+        for stage, steps in search_cost.plans(config, methods, sizes.labeled, rates.large)
         if rehearsal.kind(stage) in rates.steps
     )
     return (

@@ -2,20 +2,18 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
-
+from dmt import config as configuration
 from dmt.config import Config
-from dmt.core import evidence
 from dmt.core.execution import Execution
 from dmt.methods import catalogue
-from dmt.methods.plan import Stage
-from dmt.own import class_weights, folds, trial_rounds, trials
+from dmt.own import class_weights, folds, found, search_cost, trial_rounds, trials
 from dmt.own.fine_tuning import FineTuning
 from dmt.own.folds import Folds
+from dmt.own.found import Found
+from dmt.own.search_cost import HALVES, LONGER, OTHERS, SHORT, THIRDS
 from dmt.own.trial_rounds import TrialRounds
 from dmt.own.trials import Trials, Tried
 from dmt.runs.starting import Starts
@@ -24,67 +22,9 @@ from dmt.tasks.base import Task
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Of the rate that a schedule proposes: two decades. Those beside 1 come first, then what lies beyond the better."""
 
-LONGER = 3
-"""How much longer stages are tried than a schedule proposes."""
-
-THIRDS, HALVES = 3, 2
-"""Folds of last layers, which learn in a second, and of nets that look at images in every step."""
-
-SHORT = (40, 200)
-"""Steps of such nets, on a CPU and on a GPU."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What folds prefer.
-
-    Attributes:
-        settings: options that differ from those proposed, by key.
-        lines: for a user to read.
-        record: all that was tried, for the run's manifest.
-        config: what was proposed, if it is something else than what was searched around.
-    """
-
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
-    record: Mapping[str, Any] = field(default_factory=dict)
-    config: Config | None = None
-
 
 class _OutOfTimeError(Exception):
     """A search has taken as long as it may."""
-
-
-def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> list[tuple[Stage, float]]:
-    """Stages that a search trains, each with its number of steps: what it costs at most, for a forecast."""
-    if labeled < folds.FEWEST:
-        return []
-    cheap, rounds = config.stores_features("A"), trial_rounds.method_of(methods)
-    count, lines = (THIRDS, "AB") if cheap else (HALVES, "A")
-    sizes = replace(config.data.sizes, labeled=labeled * (count - 1) // count)
-    base = catalogue.plan(catalogue.baseline().name, config.recipe).stages
-    first = [stage for stage in base if set(stage.lines) <= set(lines)]
-    if not cheap:
-        # four rates and, of masks, what rare classes should count
-        tried = 4 + config.data.sizes.pixels
-        short = [(stage, float(tried * count * min(stage.steps(sizes), SHORT[large]))) for stage in first]
-        return short + (_of_masks(config, rounds, labeled, large) if config.data.sizes.pixels else [])
-    # rates, then once more but longer; then all rounds with every γ
-    work = [(stage, count * (4.0 + LONGER) * stage.steps(sizes)) for stage in first]
-    if rounds is not None and sizes.unlabeled:
-        every = catalogue.plan(rounds, config.recipe).stages
-        work += [(stage, count * (1.0 + len(trial_rounds.GAMMAS)) * stage.steps(sizes)) for stage in every]
-    return work
-
-
-def _of_masks(config: Config, method: str | None, labeled: int, large: bool) -> list[tuple[Stage, float]]:
-    """Stages of rounds that are tried."""
-    parts = trial_rounds.PARTS
-    sizes = replace(config.data.sizes, labeled=labeled * (parts - 1) // parts)
-    if method is None or not sizes.unlabeled:
-        return []
-    stages = catalogue.plan(method, config.recipe).stages
-    return [(stage, float(min(stage.steps(sizes), trial_rounds.LONGEST[large]))) for stage in stages]
 
 
 @dataclass(frozen=True)
@@ -96,6 +36,7 @@ class Search:
         tell: hears after every step how many are done, of how many at most; it may raise to end everything.
         patience: seconds after which what was proposed is kept.
         tuning: what is tried against last layers.
+        others: methods that may replace the default one, on nets all of which learn.
     """
 
     config: Config
@@ -107,6 +48,7 @@ class Search:
     tell: Callable[[int, int], None] = lambda done, of: None
     patience: float = math.inf
     tuning: FineTuning | None = None
+    others: Sequence[str] = ()
 
     def run(self) -> Found:
         """What the folds prefer; nothing where there are too few labels for folds, or too little time."""
@@ -130,15 +72,16 @@ class Search:
             chosen, told = self._length(at, chosen, told)
             tuned, told = self._tuned(at, chosen, told, began)
             if tuned is not None:
-                return tuned
+                return self._another_method(at, tuned)
         else:
             chosen, told = self._class_weights(at, chosen, told)
         rounds = self._rounds(at, chosen, cheap) if cheap or self.task.pixels else TrialRounds(chosen, [], [])
-        return self._found(at, rounds, [*told, *rounds.told])
+        return self._another_method(at, found.found(at, rounds, [*told, *rounds.told], self.methods))
 
     def _folds(self, count: int) -> Folds:
         execution = replace(self.execution, compiles=False)
-        of = round(sum(steps for _, steps in self._planned())) + self._steps_of_tuning(count)
+        planned = search_cost.plans(self.config, self.methods, len(self.task.labeled), self.execution.on_cuda)
+        of = round(sum(steps for _, steps in planned)) + self._steps_of_tuning(count)
         done, end = 0, time.monotonic() + self.patience
 
         def step() -> None:
@@ -151,15 +94,14 @@ class Search:
         return Folds(self.task, self.starts, execution, folds.split(self.task.labeled, count, seed=0), step)
 
     def _steps_of_tuning(self, count: int) -> int:
-        """Of first nets all of which learn, on so many folds."""
+        """Of nets all of which learn, on so many folds."""
         if self.tuning is None:
             return 0
         sizes = replace(self.task.sizes(0), labeled=len(self.task.labeled) * (count - 1) // count)
-        stages = catalogue.plan(catalogue.baseline().name, self.tuning.config.recipe).stages
-        return count * sum(stage.steps(sizes) for stage in stages)
-
-    def _planned(self) -> list[tuple[Stage, float]]:
-        return plans(self.config, self.methods, len(self.task.labeled), self.execution.on_cuda)
+        recipe = self.tuning.config.recipe
+        steps = sum(stage.steps(sizes) for stage in catalogue.plan(catalogue.baseline().name, recipe).stages)
+        others = [stage for name in self.others for stage in catalogue.plan(name, recipe).stages]
+        return count * (steps + sum(min(stage.steps(sizes), OTHERS) for stage in others))
 
     def _rate(self, at: Trials, first: Tried) -> tuple[Tried, list[str]]:
         """The rate that does best; the one proposed if no other is clearly better."""
@@ -173,9 +115,9 @@ class Search:
             scaled = (
                 tuple(_times(factor, each) for each in rounds) if isinstance(rounds, tuple) else _times(factor, rounds)
             )
-            found = at.baseline(self.config, {"rate": _times(factor, recipe.rate), "rate_round": scaled})
-            if found is not None:
-                known[factor] = found
+            tried = at.baseline(self.config, {"rate": _times(factor, recipe.rate), "rate_round": scaled})
+            if tried is not None:
+                known[factor] = tried
 
         middle = FACTORS.index(1.0)
         for place in (middle + 1, middle - 1):
@@ -233,10 +175,31 @@ class Search:
             return None, told
         left = max(0.0, self.patience - (time.monotonic() - began))
         rates = replace(self, config=config, task=task, tuning=None, patience=left).run()
-        so_far = self._found(at, TrialRounds(Tried({}, tuned.said), [], []), told)
+        so_far = found.found(at, TrialRounds(Tried({}, tuned.said), [], []), told, self.methods)
         tried = [*so_far.record["tried"], *rates.record.get("tried", [])]
         record = {**so_far.record, "chosen": {"net": config.net, **rates.settings}, "tried": tried}
-        return Found(rates.settings, (*so_far.lines, *rates.lines), record, config), told
+        return Found(rates.settings, (*so_far.lines, *rates.lines), record, config, said=tuned.said), told
+
+    def _another_method(self, at: Trials, so_far: Found) -> Found:
+        """The same or, if it is clearly better on the same folds, another method on nets all of which learn."""
+        if self.tuning is None or so_far.said is None or not len(self.task.unlabeled):
+            return so_far
+        settings = so_far.settings if so_far.config is not None else {}
+        config = configuration.override(self.tuning.config, settings)
+        beside = Trials(replace(at.folds, task=self.tuning.task), "AB", OTHERS, at.tried)
+        for other in map(catalogue.get, self.others):
+            try:
+                rounds = beside.rounds(other.name, config, {"net": config.net})
+            except _OutOfTimeError:
+                return so_far
+            if rounds is None:
+                continue
+            better = trials.clearly_better(rounds[-1], so_far.said)
+            so_far = found.beside(at, so_far, other, better)
+            if better:
+                chosen = {"net": config.net, **settings}
+                return found.instead(so_far, other, chosen, config)
+        return so_far
 
     def _rounds(self, at: Trials, chosen: Tried, cheap: bool) -> TrialRounds:
         """What folds say of rounds; nothing where there are none, or no time to try them."""
@@ -249,30 +212,6 @@ class Search:
             return trial_rounds.of_masks(at, self.config, method, chosen, self.fixed, self.execution.on_cuda)
         except _OutOfTimeError:
             return TrialRounds(chosen, ["rounds as proposed: no time to try them"], [])
-
-    def _found(self, at: Trials, tried: TrialRounds, told: list[str]) -> Found:
-        chosen, rounds = tried.chosen, tried.said
-        count, images = len(at.folds.parts), len(self.task.labeled)
-        lines = [f"folds ({count} of {images} labels): {text}" for text in told]
-        record: dict[str, Any] = {"folds": count, "images": images, "chosen": dict(chosen.settings)}
-        record["tried"] = [
-            {"method": each.method, "settings": dict(each.settings), "score": each.score} for each in at.tried
-        ]
-        title = catalogue.get(trial_rounds.method_of(self.methods) or catalogue.default().name).title
-        if rounds and tried.helps:
-            gain = evidence.difference([rounds[-1]], [rounds[0]])
-            judged = len(np.unique(rounds[0].image))  # rounds of masks are judged by some of the labels
-            lines.append(
-                f"folds expect {rounds[0].score():.1f} from the Baseline and {rounds[-1].score():.1f} from {title}: "
-                f"{gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {judged} images)"
-            )
-            record["gain"] = [gain.value, gain.low, gain.high]
-        elif rounds:
-            lines.append(f"folds expect nothing from {title}: one round is trained to compare; the Baseline is used")
-        if rounds:
-            record["rounds"] = [each.score() for each in rounds]
-            record["helps"] = tried.helps
-        return Found(dict(chosen.settings), tuple(lines), record)
 
 
 def _times(factor: float, rate: float) -> float:

@@ -1,0 +1,94 @@
+"""What folds of the labels prefer, in words for a user and as a record for the run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dmt.config import Config
+from dmt.core import evidence
+from dmt.core.evidence import Evidence
+from dmt.methods import catalogue
+from dmt.methods.method import Method
+from dmt.own import trial_rounds
+from dmt.own.trial_rounds import TrialRounds
+from dmt.own.trials import Trials, Tried
+
+
+@dataclass(frozen=True)
+class Found:
+    """What folds prefer.
+
+    Attributes:
+        settings: options that differ from those proposed, by key.
+        lines: for a user to read.
+        record: all that was tried, for the run's manifest.
+        config: what was proposed, if it is something else than what was searched around.
+        method: what to train instead of the default method, if anything.
+        said: what nets with these options said of images that they were not taught.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+    config: Config | None = None
+    method: str | None = None
+    said: Evidence | None = None
+
+
+def found(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence[str]) -> Found:
+    """Of what was tried.
+
+    Args:
+        told: what was chosen, and of what.
+        methods: that the run will train.
+    """
+    chosen, rounds = tried.chosen, tried.said
+    count, images = len(at.folds.parts), len(at.folds.task.labeled)
+    lines = [f"{_prefix(at)}: {text}" for text in told]
+    record: dict[str, Any] = {"folds": count, "images": images, "chosen": dict(chosen.settings)}
+    record["tried"] = [_described(each) for each in at.tried]
+    title = catalogue.get(trial_rounds.method_of(methods) or catalogue.default().name).title
+    if rounds and tried.helps:
+        gain = evidence.difference([rounds[-1]], [rounds[0]])
+        judged = len(np.unique(rounds[0].image))  # rounds of masks are judged by some of the labels
+        lines.append(
+            f"folds expect {rounds[0].score():.1f} from the Baseline and {rounds[-1].score():.1f} from {title}: "
+            f"{gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {judged} images)"
+        )
+        record["gain"] = [gain.value, gain.low, gain.high]
+    elif rounds:
+        lines.append(f"folds expect nothing from {title}: one round is trained to compare; the Baseline is used")
+    if rounds:
+        record["rounds"] = [each.score() for each in rounds]
+        record["helps"] = tried.helps
+    return Found(dict(chosen.settings), tuple(lines), record, said=rounds[-1] if rounds else chosen.said)
+
+
+def beside(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
+    """The same, and that another method was tried last."""
+    assert so_far.said is not None
+    usual, tried = catalogue.default(), at.tried[-1]
+    against = usual.title if "rounds" in so_far.record else "first nets"  # rounds of tuned nets are not tried
+    instead = f"{other.title} is trained instead; --method {usual.name} insists" if better else f"{usual.title} it is"
+    line = f"{_prefix(at)}: {other.title} {tried.score:.1f}, {against} {so_far.said.score():.1f}: {instead}"
+    record = {**so_far.record, "tried": [*so_far.record["tried"], _described(tried)]}
+    return replace(so_far, lines=(*so_far.lines, line), record=record)
+
+
+def instead(so_far: Found, other: Method, chosen: Mapping[str, Any], config: Config) -> Found:
+    """That another method is trained, with these options; what folds said of rounds is no longer asked for."""
+    kept = {key: value for key, value in so_far.record.items() if key not in ("gain", "rounds", "helps")}
+    record = {**kept, "method": other.name, "chosen": dict(chosen)}
+    return replace(so_far, settings={}, record=record, config=config, method=other.name)
+
+
+def _prefix(at: Trials) -> str:
+    """How a line about folds begins."""
+    return f"folds ({len(at.folds.parts)} of {len(at.folds.task.labeled)} labels)"
+
+
+def _described(trial: Tried) -> dict[str, Any]:
+    """For a run's manifest."""
+    return {"method": trial.method, "settings": dict(trial.settings), "score": trial.score}
