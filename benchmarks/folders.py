@@ -144,12 +144,12 @@ class Bench:
         jobs = {job.method.removesuffix("-seg"): job for job in report.jobs}
         found = {name: job.test_score("shipped") for name, job in jobs.items()}
         found |= self._both(run, [job for job in jobs.values() if len(job.kept()) > 1])
-        found["ships"] = found["baseline" if jobs["dmt"].doubted else "dmt"]
+        found["ships"] = found["baseline" if jobs["dmt"].doubted else preferred_method(run)]
         if case.masks:
             found["longer"] = self._longer(folder, run, place)
         else:
             found |= folder_rivals.scores(run, jobs["dmt"], self.device)
-            if self.device.type == "cuda":
+            if self.device.type == "cuda" and "fixmatch" not in found:
                 found["fixmatch"] = self._fixmatch(folder, place)
         config = reading.configuration_of(Folder(run))
         nets = " and ".join(dict.fromkeys(config.net_of(line) for line in jobs["dmt"].lines))
@@ -221,6 +221,12 @@ class Bench:
         words = ["fit", str(folder), "--out", str(place / "longer"), "--device", str(self.device), *self.options]
         self._once(place / "long", [*words, "--method", "baseline", "--set", f"epochs={epochs}"])
         return Report.read([place / "longer"]).jobs[0].test_score("shipped")
+
+
+def preferred_method(run: Path) -> str:
+    """What a run trains if nobody asks for a method: the default, unless folds of the labels preferred another."""
+    search: dict[str, Any] = Folder(run).manifest().get("search", {})
+    return str(search.get("method", catalogue.default().name))
 
 
 def waiting(job: JobResult) -> float | None:
