@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+import dmt
 from benchmarks import folder_draws, folder_rivals, folders
 from benchmarks.folders import Case, Outcome
 from dmt.data.folders import photos
+from dmt.runs.progress import Silent
 from tests.data.folders import photo_layout
+from tests.own.test_fine_tuning import SMALL, start_file
 
 ARGUMENTS = ["--folders", "archives", "--out", "results"]
 
@@ -118,6 +121,19 @@ def test_rivals_learn_from_features() -> None:
     assert list(found) == ["logistic", "self_training", "label_spreading"]
     assert all((answer == truth).mean() > 0.9 for answer in found.values())
     assert list(folder_rivals.rivals(known, labels, pool[:0], test)) == ["logistic"]
+
+
+def test_rivals_see_the_unlabeled_photos_of_a_run(tmp_path: Path) -> None:
+    folder = photo_layout.write_classes(tmp_path / "photos", labeled=3, unlabeled=12, test=1)
+    settings = {
+        "net": f"frozen:{SMALL}", "size": 32, "stored_views": 1, "epochs": 1, "epochs_round": 1, "fractions": "1",
+    }  # fmt: skip
+    report = dmt.fit(
+        folder, out=tmp_path / "run", method="dmt", baseline=False, settings=settings, folds=False, watcher=Silent(),
+        start=start_file(tmp_path / "start.safetensors"),
+    )  # fmt: skip
+    found = folder_rivals.scores(tmp_path / "run", report.jobs[0], torch.device("cpu"))
+    assert list(found) == ["logistic", "self_training", "label_spreading"]
 
 
 def outcome(folder: str, draw: int, dmt: float, options: str = "", variant: str = "") -> Outcome:
