@@ -15,9 +15,9 @@ from dmt.core.evidence import Evidence
 from dmt.core.execution import Execution
 from dmt.methods import catalogue
 from dmt.own import fine_tuning, folds
+from dmt.own.findings import Found
 from dmt.own.fine_tuning import FineTuning
 from dmt.own.folds import Folds
-from dmt.own.found import Found
 from dmt.own.search import Search
 from dmt.runs.progress import Silent
 from dmt.tasks.base import Task

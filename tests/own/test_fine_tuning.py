@@ -17,8 +17,8 @@ from dmt.data.images import augment
 from dmt.data.sets import UnlabeledSet
 from dmt.models.build import NetSpec, build
 from dmt.own import fine_tuning
+from dmt.own.findings import Found
 from dmt.own.fine_tuning import FineTuning
-from dmt.own.found import Found
 from dmt.own.search import Search
 from dmt.runs.progress import Silent
 from dmt.tasks.base import Task

@@ -18,8 +18,8 @@ from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.sets import LabeledSet, UnlabeledSet
 from dmt.methods.recipe import Recipe
 from dmt.own import folds, search_cost, trial_rounds, trials
+from dmt.own.findings import Found
 from dmt.own.folds import Folds
-from dmt.own.found import Found
 from dmt.own.search import Search
 from dmt.runs.progress import Silent
 from dmt.runs.starting import Starts

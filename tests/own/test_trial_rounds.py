@@ -14,8 +14,8 @@ from dmt.config import Config
 from dmt.core.evidence import Evidence
 from dmt.core.execution import Execution
 from dmt.own import trial_rounds
+from dmt.own.findings import Found
 from dmt.own.folds import Folds
-from dmt.own.found import Found
 from dmt.own.search import Search
 from dmt.own.trials import Trials, Tried
 from dmt.results import reading

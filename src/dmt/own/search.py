@@ -9,10 +9,10 @@ from dmt import config as configuration
 from dmt.config import Config
 from dmt.core.execution import Execution
 from dmt.methods import catalogue
-from dmt.own import class_weights, folds, found, search_cost, trial_rounds, trials
+from dmt.own import class_weights, findings, folds, search_cost, trial_rounds, trials
+from dmt.own.findings import Found
 from dmt.own.fine_tuning import FineTuning
 from dmt.own.folds import Folds
-from dmt.own.found import Found
 from dmt.own.search_cost import HALVES, LONGER, OTHERS, SHORT, THIRDS
 from dmt.own.trial_rounds import TrialRounds
 from dmt.own.trials import Trials, Tried
@@ -76,7 +76,7 @@ class Search:
         else:
             chosen, told = self._class_weights(at, chosen, told)
         rounds = self._rounds(at, chosen, cheap) if cheap or self.task.pixels else TrialRounds(chosen, [], [])
-        return self._another_method(at, found.found(at, rounds, [*told, *rounds.told], self.methods))
+        return self._another_method(at, findings.of_trials(at, rounds, [*told, *rounds.told], self.methods))
 
     def _folds(self, count: int) -> Folds:
         execution = replace(self.execution, compiles=False)
@@ -175,7 +175,7 @@ class Search:
             return None, told
         left = max(0.0, self.patience - (time.monotonic() - began))
         rates = replace(self, config=config, task=task, tuning=None, patience=left).run()
-        so_far = found.found(at, TrialRounds(Tried({}, tuned.said), [], []), told, self.methods)
+        so_far = findings.of_trials(at, TrialRounds(Tried({}, tuned.said), [], []), told, self.methods)
         tried = [*so_far.record["tried"], *rates.record.get("tried", [])]
         record = {**so_far.record, "chosen": {"net": config.net, **rates.settings}, "tried": tried}
         return Found(rates.settings, (*so_far.lines, *rates.lines), record, config, said=tuned.said), told
@@ -195,10 +195,10 @@ class Search:
             if rounds is None:
                 continue
             better = trials.clearly_better(rounds[-1], so_far.said)
-            so_far = found.beside(at, so_far, other, better)
+            so_far = findings.with_other(at, so_far, other, better)
             if better:
                 chosen = {"net": config.net, **settings}
-                return found.instead(so_far, other, chosen, config)
+                return findings.replaced(so_far, other, chosen, config)
         return so_far
 
     def _rounds(self, at: Trials, chosen: Tried, cheap: bool) -> TrialRounds:

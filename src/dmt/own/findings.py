@@ -37,7 +37,7 @@ class Found:
     said: Evidence | None = None
 
 
-def found(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence[str]) -> Found:
+def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence[str]) -> Found:
     """Of what was tried.
 
     Args:
@@ -66,7 +66,7 @@ def found(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence[str
     return Found(dict(chosen.settings), tuple(lines), record, said=rounds[-1] if rounds else chosen.said)
 
 
-def beside(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
+def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
     """The same, and that another method was tried last."""
     assert so_far.said is not None
     usual, tried = catalogue.default(), at.tried[-1]
@@ -77,7 +77,7 @@ def beside(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
     return replace(so_far, lines=(*so_far.lines, line), record=record)
 
 
-def instead(so_far: Found, other: Method, chosen: Mapping[str, Any], config: Config) -> Found:
+def replaced(so_far: Found, other: Method, chosen: Mapping[str, Any], config: Config) -> Found:
     """That another method is trained, with these options; what folds said of rounds is no longer asked for."""
     kept = {key: value for key, value in so_far.record.items() if key not in ("gain", "rounds", "helps")}
     record = {**kept, "method": other.name, "chosen": dict(chosen)}
