@@ -137,7 +137,7 @@ def test_a_run_that_expects_nothing_of_rounds_uses_its_baseline(
     report = dmt.fit(photos, out=tmp_path / "run", settings=SHORT, watcher=Silent())
     assert scoring.preferred(tmp_path / "run", None, None).method == "baseline"
     assert scoring.preferred(tmp_path / "run", "dmt", None).method == "dmt"
-    assert "folds of the labels expect nothing from rounds, so the Baseline is used" in str(report)
+    assert "cross-validation on the labels predicts no gain from rounds, so the Baseline is used" in str(report)
     monkeypatch.setattr(Search, "run", lambda self: search.Found({}, ("fine",), record | {"helps": True}))
     dmt.fit(photos, out=tmp_path / "other", settings=SHORT, watcher=Silent())
     assert scoring.preferred(tmp_path / "other", None, None).method == "dmt"
