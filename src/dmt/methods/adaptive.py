@@ -91,7 +91,7 @@ METHODS = (
     Method(
         "softmatch",
         "SoftMatch",
-        "like FixMatch, with a weight that falls with confidence instead of a threshold",
+        "like FixMatch, with a weight that decreases as confidence drops, instead of a threshold",
         "online",
         softmatch,
         reference="Chen et al., ICLR 2023",

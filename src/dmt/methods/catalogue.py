@@ -256,7 +256,7 @@ METHODS: dict[str, Method] = {
         Method(
             "cutmix-seg",
             "CutMix-Seg",
-            "a box is pasted from another image; the targets are the EMA copy's probabilities, pasted alike",
+            "a box is pasted from another image; the targets are the EMA copy's probabilities, pasted the same way",
             "online",
             online.cutmix_seg,
             reference="French et al., BMVC 2020",

@@ -7,7 +7,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "classmix",
         "ClassMix",
-        "half of the classes of an image are pasted onto another; targets are the EMA copy's labels, pasted alike",
+        "half of the classes of an image are pasted onto another, and so are the EMA copy's labels for it",
         "online",
         online_pixels.classmix,
         reference="Olsson et al., WACV 2021",
@@ -57,7 +57,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "adv-semi-seg",
         "AdvSemiSeg",
-        "adversarial: a pixel discriminator is to be fooled, and selects the net's own labels to learn from",
+        "adversarial: the net learns to fool a pixel discriminator, which selects its own labels to learn from",
         "online",
         online_pixels.adv_semi_seg,
         reference="Hung et al., BMVC 2018",
@@ -67,7 +67,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "s4gan",
         "s4GAN",
-        "adversarial: an image discriminator, to be matched in its features, also selects images for self-training",
+        "adversarial: the net matches features of an image discriminator, which selects images for self-training",
         "online",
         online_pixels.s4gan,
         reference="Mittal et al., TPAMI 2021",
@@ -77,7 +77,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "gct",
         "GCT",
-        "two nets: at each pixel, the one with fewer flaws, by a flaw detector, teaches the other",
+        "two nets: at each pixel, the one that a flaw detector rates better teaches the other",
         "online",
         online_pixels.gct,
         reference="Ke et al., ECCV 2020",

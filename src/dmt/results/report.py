@@ -123,9 +123,9 @@ class Report:
         )
         if pairs:
             note = (
-                f"A, B, EMA: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, which "
-                f"ships unless one net is clearly better on validation;\ngain: shipped over the shipped Baseline with the "
-                f"same seeds, for one seed with a 90 % bootstrap range over the images; single: one net over one net."
+                f"A, B, EMA: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, "
+                f"which ships unless one net is clearly better on validation;\ngain: over the shipped Baseline with "
+                f"the same seeds, for one seed with a 90 % bootstrap range over images; single: one net over one net."
             )
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
             note += "\nThere are no test images: scores are on the validation images, which also chose the shipped net."
