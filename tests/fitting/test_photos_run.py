@@ -216,7 +216,7 @@ def test_nothing_unlabeled_leaves_a_baseline(task: str, tmp_path: Path) -> None:
     folder = write(task, tmp_path / "photos", unlabeled=0)
     report, notes = fit(task, folder, tmp_path / "run")
     assert [job.method for job in report.jobs] == ["baseline"]
-    assert "only labels can teach" in notes
+    assert "training uses the labels only" in notes
     with pytest.raises(ConfigError, match="no unlabeled images"):
         fit(task, folder, tmp_path / "other", method="dmt")
     assert not (tmp_path / "other").exists()

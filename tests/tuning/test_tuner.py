@@ -113,7 +113,7 @@ def test_the_command_goes_on_without_training_anything(tuned: tuple[Path, Tuning
     done = CliRunner().invoke(app.app, ["tune", "digits", "--out", str(out), "--grid", "gamma=1", *words])
     assert done.exit_code == 0, done.output
     assert tuning.table() in done.stdout
-    assert f"its run is in {tuning.chosen.folder}" in done.stdout
+    assert f"the chosen run is in {tuning.chosen.folder}" in done.stdout
 
 
 def test_a_broken_default_is_mended(tmp_path: Path) -> None:
