@@ -243,7 +243,7 @@ def readable(name: str, make: Callable[[], Image.Image], **options: object) -> C
 
 LONG = "n" * 251
 IN_CLASSES = [
-    Case("nothing wrong", lambda root: None, 0, ("nothing is wrong",), 0, ()),
+    Case("nothing wrong", lambda root: None, 0, ("no problems found",), 0, ()),
     Case("one class", remove("labeled/disk", "labeled/square", "test"), 1, ("fewer than 2 classes", "'triangle'"),
          2, ("only one class", "'triangle'")),
     Case("empty class folder", lambda root: (root / "labeled/empty").mkdir(), 0,
@@ -295,17 +295,17 @@ IN_CLASSES = [
          ("labeled/disk/gone.jpg", "is a broken link")),
     Case("link to nothing, unlabeled", link("unlabeled/gone.jpg", "nowhere.jpg"), 0,
          ("unlabeled/gone.jpg", "is a broken link"), 0, ("skipped", "gone.jpg")),
-    Case("a folder called like an image", lambda root: (root / "unlabeled/x.jpg").mkdir(), 0, ("nothing is wrong",),
+    Case("a folder called like an image", lambda root: (root / "unlabeled/x.jpg").mkdir(), 0, ("no problems found",),
          0, ()),
     Case("a pipe", lambda root: os.mkfifo(root / "unlabeled/pipe.jpg"), 0, ("pipe.jpg", "is no regular file"), 0,
          ("skipped", "pipe.jpg")),
     Case("bomb, unlabeled", bomb("unlabeled/bomb.png"), 0, ("unlabeled/bomb.png", "is too large"), 0,
          ("skipped", "bomb.png")),
     Case("bomb, labeled", bomb("labeled/disk/bomb.png"), 1, ("labeled/disk/bomb.png", "is too large")),
-    Case("hidden files", write("labeled/disk/._0000.jpg", b"x"), 0, ("nothing is wrong",), 0, ()),
+    Case("hidden files", write("labeled/disk/._0000.jpg", b"x"), 0, ("no problems found",), 0, ()),
     Case("files of other kinds", write("unlabeled/notes.heic", b"x"), 0, ("left out: 1 .heic",)),
-    Case("nothing unlabeled", remove("unlabeled"), 0, ("no unlabeled images", "only labels can teach"), 0,
-         ("only labels can teach",)),
+    Case("nothing unlabeled", remove("unlabeled"), 0, ("no unlabeled images", "training uses the labels only"), 0,
+         ("training uses the labels only",)),
     Case("everything unlabeled broken", spoil_all("unlabeled"), 1, ("no unlabeled image can be read",), 2,
          ("none of the 6 unlabeled images can be read",)),
     Case("one picture, two labels", copy(LABELED, "labeled/square/again.jpg"), 1,
@@ -320,7 +320,7 @@ IN_CLASSES = [
 ]  # fmt: skip
 
 IN_MASKS = [
-    Case("masks, nothing wrong", lambda root: None, 0, ("nothing is wrong",), 0, ()),
+    Case("masks, nothing wrong", lambda root: None, 0, ("no problems found",), 0, ()),
     Case("mask of another size", changed(MASK, lambda image: image.resize((30, 20))), 1,
          (MASK, "has 20×30 pixels but its image 48×64")),
     Case("class out of range", changed(MASK, lambda image: Image.fromarray(np.asarray(image) + 40)), 1,
@@ -342,7 +342,7 @@ IN_MASKS = [
     Case("cut off image", cut("labeled/images/0001.jpg"), 1, ("labeled/images/0001.jpg", "is truncated")),
     Case("cut off, unlabeled image", cut(UNLABELED), 0, (UNLABELED, "is truncated"), 0, ("skipped", UNLABELED)),
     Case("nothing unlabeled, masks", remove("unlabeled"), 0, ("no unlabeled images",), 0,
-         ("only labels can teach",)),
+         ("training uses the labels only",)),
     Case("everything unlabeled broken, masks", spoil_all("unlabeled"), 1, ("no unlabeled image can be read",), 2,
          ("none of the 4 unlabeled images can be read",)),
     Case("one class listed", rewritten(lambda text: "ground\n", "classes.txt"), 2, ("must name 2 to 255",)),

@@ -222,4 +222,4 @@ def test_what_nobody_foresaw_is_one_line_too() -> None:
      OSError(12, "Cannot allocate memory")],
 )  # fmt: skip
 def test_too_little_memory_of_the_host_is_said(error: Exception) -> None:
-    assert terminal_text.line(error).startswith("this computer has too little memory; set batch")
+    assert terminal_text.line(error).startswith("this computer is out of memory; set batch")

@@ -206,8 +206,8 @@ def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
 def test_reports_leave_out_what_is_no_run(run: Path, tmp_path: Path) -> None:
     printed, notes = dmt("report", run, tmp_path)
     assert "Baseline" in printed
-    assert "is no run folder; left out" in notes
-    assert "no run folder among those named" in dmt("report", tmp_path, code=2)[1]
+    assert "is not a run folder; skipped" in notes
+    assert "none of these is a run folder" in dmt("report", tmp_path, code=2)[1]
 
 
 def test_errors_of_the_system_are_one_line_too(run: Path, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_scoring_opens_no_unlabeled_image(
 @pytest.mark.parametrize("task", TASKS)
 def test_without_test_images(task: str, tmp_path: Path) -> None:
     report, notes = fit(task, write(task, tmp_path / "photos", test=0), tmp_path / "run")
-    assert "Without test images the scores are those of the validation images" in str(report)
+    assert "There are no test images: scores are on the validation images" in str(report)
     assert "validation accuracy" in notes or "validation mean IoU" in notes
     finished = scoring.Finished(tmp_path / "run", None, CPU, print)
     assert "validation" in scoring.table(finished, report.jobs[0], "test").splitlines()[0]
@@ -216,7 +216,7 @@ def test_nothing_unlabeled_leaves_a_baseline(task: str, tmp_path: Path) -> None:
     folder = write(task, tmp_path / "photos", unlabeled=0)
     report, notes = fit(task, folder, tmp_path / "run")
     assert [job.method for job in report.jobs] == ["baseline"]
-    assert "only labels can teach" in notes
+    assert "training uses the labels only" in notes
     with pytest.raises(ConfigError, match="no unlabeled images"):
         fit(task, folder, tmp_path / "other", method="dmt")
     assert not (tmp_path / "other").exists()
@@ -285,7 +285,7 @@ def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, m
     monkeypatch.setattr(rehearsal, "rehearse", slow)
     wish = {"epochs": 40, "epochs_round": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=600.0, settings=wish)
-    assert "to fit 10.0 minutes the run gives up epochs=" in notes
+    assert "to fit into 10.0 minutes, the run uses epochs=" in notes
     kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
     assert 1 <= kept["epochs"] < 40
     assert 1 <= kept["epochs_round"] < 30
@@ -305,7 +305,7 @@ def test_a_budget_is_planned_for_the_methods_asked_for(
     kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
     assert (kept["epochs"] < 40, kept["online.epochs"] < 30, kept["epochs_round"]) == (True, True, 30)
     assert f"online.epochs={kept['online.epochs']} instead of 30" in notes
-    assert not any("gives up" in line and "epochs_round" in line for line in notes.lines)
+    assert not any("the run uses" in line and "epochs_round" in line for line in notes.lines)
     assert all(job.finished for job in report.jobs)
     before = trained(tmp_path / "run")
     fit("images", folders["images"], tmp_path / "run", budget=1200.0, settings=wish, method="online")
@@ -326,7 +326,7 @@ def test_plan(task: str, folders: dict[str, Path], dmt: Callable[..., str], monk
     assert "40 unlabeled images" in printed
     checked = dmt("check", folders[task], "--device", "cpu")
     assert "will take about" in checked
-    assert "nothing is wrong" in checked
+    assert "no problems found" in checked
 
 
 def test_a_chosen_start_is_found_now_and_later(folders: dict[str, Path]) -> None:

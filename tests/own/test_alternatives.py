@@ -53,7 +53,7 @@ def test_a_clearly_better_method_is_trained_instead(monkeypatch: pytest.MonkeyPa
     assert found.record["method"] == "fixmatch"
     assert not {"gain", "rounds", "helps"} & set(found.record)  # of the method that is not trained
     assert found.lines[-1] == (
-        "folds (3 of 30 labels): FixMatch 96.7, DMT 60.0: FixMatch is trained instead; --method dmt insists"
+        "cross-validation (3 folds, 30 labels): FixMatch 96.7, DMT 60.0: training FixMatch; --method dmt overrides this"
     )
     assert found.record["tried"][-1]["method"] == "fixmatch"
 
@@ -62,7 +62,7 @@ def test_a_method_that_may_be_better_by_chance_is_not(monkeypatch: pytest.Monkey
     found = searched(monkeypatch, RIGHT | {"fixmatch": 19})
     assert found.method is None
     assert found.config is None
-    assert found.lines[-1] == "folds (3 of 30 labels): FixMatch 63.3, DMT 60.0: DMT it is"
+    assert found.lines[-1] == "cross-validation (3 folds, 30 labels): FixMatch 63.3, DMT 60.0: training DMT"
     assert found.record["rounds"]
 
 
@@ -70,7 +70,7 @@ def test_it_has_to_beat_nets_all_of_which_learn(monkeypatch: pytest.MonkeyPatch)
     found = searched(monkeypatch, RIGHT, tuned=28)
     assert found.method is None
     assert found.config is not None  # first nets all of which learn are clearly better than last layers
-    assert "FixMatch 96.7, first nets 93.3: DMT it is" in found.lines[-1]
+    assert "FixMatch 96.7, Baseline 93.3: training DMT" in found.lines[-1]
 
 
 def test_nothing_is_tried_where_methods_were_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,9 +72,9 @@ def test_size_follows_the_shorter_side(
         monkeypatch.setattr(known_nets, "_wheel", lambda installed=installed: installed)
         setup = choosing.choose(root, device)
         assert setup.preset.config.data.size == expected  # type: ignore[union-attr]
-        assert f"size={expected}: the photos' shorter side has a median of {min(photo)}" in line(setup, "size=")
+        assert f"size={expected}: the median of the photos' shorter sides is {min(photo)}" in line(setup, "size=")
         cut = device == CPU and expected < min(photo) // 16 * 16
-        assert ("to be fast on a CPU" in line(setup, "size=")) == cut
+        assert ("for speed on a CPU" in line(setup, "size=")) == cut
 
 
 def test_many_photos_are_looked_at_less_often_by_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,22 +90,27 @@ def test_many_photos_are_looked_at_less_often_by_a_cpu(tmp_path: Path, monkeypat
         assert (data.size, data.stored_views) == (224, looks)
     monkeypatch.setattr(choosing, "LOOKS", 1900)
     setup = choosing.choose(root, CPU)
-    assert line(setup, "stored_views=") == "stored_views=2: the encoders look at each photo so often, before training"
+    assert (
+        line(setup, "stored_views=")
+        == "stored_views=2: number of views of each photo that are encoded once, before training"
+    )
 
 
 def test_small_photos_with_masks_are_seen_as_they_are(tmp_path: Path) -> None:
     setup, data = mask_setup(tmp_path)
     assert (data.size, data.crop) == (128, (32 * round(48 / 32), 64))
-    assert line(setup, "size=") == "size=128, crop=64,64: your photos as they are, at most 64 pixels long"
+    assert (
+        line(setup, "size=") == "size=128, crop=64,64: your photos at full size, at most 64 pixels on the longer side"
+    )
     assert choosing.choose(tmp_path, CUDA).preset.config.data.size == 512  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
     ("thickness", "sizes", "why"),
     [
-        (80, (192, 512), "photos are shrunk to be fast; the thinnest parts of your masks would allow 80"),
-        (16, (400, 512), "photos are shrunk no further, since thin parts of your masks need these pixels"),
-        (4, (640, 800), "thin parts of your masks would need 800; no more than this, to be fast"),
+        (80, (192, 512), "photos are downscaled for speed; the thinnest parts of your masks would allow 80"),
+        (16, (400, 512), "photos are not downscaled further, since thin parts of your masks need this resolution"),
+        (4, (640, 800), "thin parts of your masks would need 800; limited for speed"),
     ],
 )
 def test_thin_parts_keep_their_pixels(
@@ -157,7 +162,7 @@ def test_validation_of_images(tmp_path: Path, labeled: int, held_out: int) -> No
 def test_folds_choose_where_labels_are_too_few_to_hold_out(tmp_path: Path) -> None:
     setup, _ = image_setup(tmp_path, labeled=8, test=1)
     said = line(setup, "validation=0:")
-    assert "24 labels are too few to hold any out, so all of them teach, and folds of them choose" in said
+    assert "24 labels are too few to hold any out, so all are used for training, and cross-validation chooses" in said
 
 
 def test_the_rarest_class_decides(tmp_path: Path) -> None:
@@ -179,7 +184,7 @@ def test_few_labels_all_teach_where_there_is_a_test(kind: str, tmp_path: Path, m
     setup_of, labeled = (image_setup, 10) if kind == "images" else (mask_setup, 40)
     setup, data = setup_of(tmp_path, labeled=labeled, test=2)
     assert data.validation == 0
-    assert "all of them teach" in line(setup, "validation=0:")
+    assert "all are used for training" in line(setup, "validation=0:")
     monkeypatch.setattr(choosing, "JUDGES", 4)
     enough = choosing.choose(setup.contents.root, CPU).preset.config.data
     assert enough.validation == (2 if kind == "images" else 4)
@@ -216,7 +221,7 @@ def test_steps_hardly_depend_on_the_number_of_images(tmp_path: Path) -> None:
 def test_nothing_unlabeled(tmp_path: Path) -> None:
     setup, data = image_setup(tmp_path, unlabeled=0)
     assert data.sizes.unlabeled == 0
-    assert "only labels can teach" in line(setup, "schedule: ")
+    assert "training uses the labels only" in line(setup, "schedule: ")
 
 
 # --- nets and devices ---
@@ -260,7 +265,7 @@ def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch
     monkeypatch.setattr(known_nets, "_wheel", lambda: False)
     plain = choosing.choose(root, CPU).preset
     frozen = choosing.choose(root, CPU, Asked("frozen:resnet18", start="x.pth"))
-    assert line(frozen, "net=") == "net=frozen:resnet18, start x.pth: as you asked"
+    assert line(frozen, "net=") == "net=frozen:resnet18, start x.pth: as requested"
     assert frozen.preset.start == "random"  # of a line that is given none
     monkeypatch.setattr(known_nets, "_wheel", lambda: True)
     known = choosing.choose(root, CPU).preset
@@ -346,7 +351,7 @@ def test_masks_get_two_nets_that_know_photos(
     assert (setup.preset.start, config.recipe.shape, config.recipe.share) == ("wheel", "pair", None)
     assert config.recipe.optimizer == "adamw"
     assert config.recipe.encoder < 1
-    assert "two nets that see differently" in line(setup, "net_b=")
+    assert "two different nets teach" in line(setup, "net_b=")
     assert config.data.by_class  # type: ignore[union-attr]
     assert line(setup, "by_class=true")
     alike = choosing.choose(tmp_path, device, Asked.of({"net_b": "none"}, {})).preset.config
@@ -363,7 +368,7 @@ def test_a_net_for_pixels_brings_its_recipe(tmp_path: Path, monkeypatch: pytest.
     root = large_masks(tmp_path)
     usual = choosing.choose(root, CUDA).preset
     given = choosing.choose(root, CUDA, Asked("deeplab2:resnet50", start="timm"))
-    assert line(given, "net=") == "net=deeplab2:resnet50, start timm: as you asked"
+    assert line(given, "net=") == "net=deeplab2:resnet50, start timm: as requested"
     assert given.preset.config.recipe == replace(usual.config.recipe, share=0.8)
     for asked in (Asked("smp:unet/resnet34"), Asked("fcn-8")):
         preset = choosing.choose(root, CUDA, asked).preset

@@ -127,6 +127,6 @@ def test_folds_decide(better: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     searching = Search(None, None, None, None, ("baseline",))  # type: ignore[arg-type]
     chosen, told = searching._class_weights(at, plain, [])
     assert chosen is (weighted if better else plain)
-    assert told[0].endswith("alike 30.0, rare ones more 34.0")
+    assert told[0].endswith("equal 30.0, by rarity 34.0")
     fixed = Search(None, None, None, None, ("baseline",), fixed=("class_weights",))  # type: ignore[arg-type]
     assert fixed._class_weights(at, plain, []) == (plain, [])

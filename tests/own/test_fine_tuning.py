@@ -84,18 +84,18 @@ def test_folds_decide(noise: float, prefers: bool) -> None:
     found = Search(
         config_of(epochs=2), task, STARTS, Execution(torch.device("cpu")), ("baseline",), tuning=tuning
     ).run()
-    told = next(line for line in found.lines if "all of the nets" in line)
+    told = next(line for line in found.lines if "all layers" in line)
     if prefers:
         assert found.config is not None
         assert found.config.net == f"tuned:{SMALL}"
-        assert "all of the nets learn: all of the nets " in told
+        assert "fine-tuning all layers: all layers " in told
         assert found.record["chosen"]["net"] == f"tuned:{SMALL}"
         assert any("rate=" in line for line in found.lines)
         # rates of last layers, then all of the nets, then their rates
         assert len(found.record["tried"]) >= 6
     else:
         assert found.config is None
-        assert "only last layers learn: all of the nets " in told
+        assert "training last layers only: all layers " in told
     assert {"net": f"tuned:{SMALL}"} in [each["settings"] for each in found.record["tried"]]
 
 
@@ -116,7 +116,7 @@ def test_no_time_for_all_of_the_nets(monkeypatch: pytest.MonkeyPatch) -> None:
         patience=30.0, tuning=tuning,
     ).run()  # fmt: skip
     assert found.config is None
-    assert any("no time to try all of the nets" in line for line in found.lines)
+    assert any("no time to try fine-tuning" in line for line in found.lines)
     assert any("rate=" in line for line in found.lines)  # what was found before counts
 
 

@@ -60,8 +60,8 @@ def dmt(patch: pytest.MonkeyPatch, *words: object) -> None:
 def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, notes = tmp_path / "run", Notes()
     report = run.fit(photos, out=out, settings=BRIEF, watcher=notes, device="cpu")
-    assert "net=frozen:tf_efficientnet_lite0, start wheel: it is pretrained on photos" in notes
-    assert "net_b=frozen:tf_efficientnet_lite2: two nets that see differently" in notes
+    assert "net=frozen:tf_efficientnet_lite0, start wheel: pretrained on photos" in notes
+    assert "net_b=frozen:tf_efficientnet_lite2: two different nets teach" in notes
     assert "A0: 245 tensors of the encoder from tf_efficientnet_lite0.pth" in notes
     assert "B0: 320 tensors of the encoder from tf_efficientnet_lite2.pth" in notes
     assert len(list(out.glob(".cache/features-*.bin"))) == 3  # of the sets that hold photos, both encoders side by side
@@ -91,7 +91,7 @@ def test_a_run_of_another_net_needs_no_wheel(wheel: Path, photos: Path, tmp_path
     notes = Notes()
     settings = BRIEF | {"net": "resnet8-4"}
     run.fit(photos, out=tmp_path / "run", method="baseline", settings=settings, watcher=notes, device="cpu")
-    assert "net=resnet8-4, start random: as you asked" in notes
+    assert "net=resnet8-4, start random: as requested" in notes
     assert "size=32" in notes
 
 
@@ -103,8 +103,8 @@ def test_from_masks_to_masks(wheel: Path, tmp_path: Path, monkeypatch: pytest.Mo
     brief = BRIEF | {"batch": 2, "batch_pseudo": 2, "batch_labeled": 1, "crop": "32,32"}
     out, notes = tmp_path / "run", Notes()
     report = run.fit(root, out=out, settings=brief, watcher=notes, device="cpu")
-    assert "net=frozen-fpn:tf_efficientnet_lite0, start wheel: it is pretrained on photos" in notes
-    assert "net_b=frozen-fpn:tf_efficientnet_lite2: two nets that see differently" in notes
+    assert "net=frozen-fpn:tf_efficientnet_lite0, start wheel: pretrained on photos" in notes
+    assert "net_b=frozen-fpn:tf_efficientnet_lite2: two different nets teach" in notes
     assert "B0: 315 tensors of the encoder from tf_efficientnet_lite2.pth; decoder and head random" in notes
     for job in report.jobs:
         assert job.both is not None

@@ -99,15 +99,15 @@ def test_a_run_that_was_insisted_on_says_so_everywhere(
     printed = capsys.readouterr().out
     (warning,) = files.read_json(out / "run.json")["warnings"]
     assert warning.startswith(LEAK)
-    assert f"\nwarning: the scores may mean nothing: {LEAK}" in printed
+    assert f"\nwarning: the scores may be meaningless: {LEAK}" in printed
     assert printed.count(LEAK) == 1
     report = Report.read([out])
     assert [line for line in report.verdicts() if "do not trust it: there are errors in the images" in line]
     page = report_file.page([out])
-    assert page.count("Warning: the scores may mean nothing") == 1
+    assert page.count("Warning: the scores may be meaningless") == 1
     assert "do not trust it" in page
     assert command(monkeypatch, "score", out, "--method", "dmt") == 0
-    assert f"warning: the scores may mean nothing: {LEAK}" in capsys.readouterr().err
+    assert f"warning: the scores may be meaningless: {LEAK}" in capsys.readouterr().err
     # it was checked and recorded: repeating the command needs no more insisting, and no second look
     monkeypatch.setattr(precheck, "errors", lambda *_: pytest.fail("checked again"))
     assert fit(photos, out).errors() == report.errors()
@@ -149,5 +149,5 @@ def test_tuning_refuses_them_too(
     assert not out.exists()
     assert command(monkeypatch, *words, "--anyway") == 0
     printed = capsys.readouterr().out
-    assert f"warning: the scores may mean nothing: {LEAK}" in printed
+    assert f"warning: the scores may be meaningless: {LEAK}" in printed
     assert " --anyway " in printed

@@ -142,14 +142,14 @@ def test_a_rate_far_too_small_is_found_out() -> None:
     assert found.settings["rate"] == 1e-3
     assert found.settings["rate_round"] == found.settings["rate"]
     assert found.record["chosen"] == found.settings
-    assert any(line.startswith("folds (3 of 30 labels): rate=") for line in found.lines)
+    assert any(line.startswith("cross-validation (3 folds, 30 labels): rate=") for line in found.lines)
 
 
 def test_a_good_rate_stays() -> None:
     found = search_of(config_of(), task_of(0.5)).run()
     assert not {"rate", "gamma", "epochs"} & set(found.settings)  # everything is right whatever they are
     assert found.record["rounds"] == [100.0] * 3
-    assert "folds expect 100.0 from the Baseline and 100.0 from DMT: +0.0" in found.lines[-1]
+    assert "cross-validation predicts 100.0 for the Baseline and 100.0 for DMT: +0.0" in found.lines[-1]
 
 
 def test_what_the_user_set_stays() -> None:
@@ -239,7 +239,7 @@ def test_a_search_on_images(photos: Path, tmp_path: Path) -> None:
     assert manifest["search"]["folds"] == 2
     assert 3 <= len(manifest["search"]["tried"]) <= 4
     assert configuration.flat(search_config(tmp_path / "run"))["rate"] == manifest["config"]["rate"]
-    assert any(note.startswith("folds (2 of 24 labels): rate=") for note in heard.notes)
+    assert any(note.startswith("cross-validation (2 folds, 24 labels): rate=") for note in heard.notes)
 
 
 def search_config(run: Path) -> Config:

@@ -82,7 +82,7 @@ def test_as_many_rounds_as_do_best(
     found = tried(monkeypatch, opened, scores)
     assert (found.chosen.settings, found.helps) == (settings, helps)
     best = len(found.said) - 1
-    assert found.told[0].startswith(f"{best} of 2 rounds: {said(scores[0]).score():.1f} before them, then ")
+    assert found.told[0].startswith(f"{best} of 2 rounds: {said(scores[0]).score():.1f} without, then ")
     assert best == max(range(3), key=lambda number: (scores[number], number))
 
 
@@ -123,9 +123,9 @@ def test_no_file_of_a_trial_is_left(photos: Path, tmp_path: Path, monkeypatch: p
     assert 0 <= rounds["score"] <= 100
     assert len(record["rounds"]) in (1, 2, 3)
     assert record["helps"] is (len(record["rounds"]) > 1)
-    assert any("rounds: " in line and "before them, then" in line for line in record["lines"])
+    assert any("rounds: " in line and "without, then" in line for line in record["lines"])
     assert list((tmp_path / "temporary").iterdir()) == []
-    expected = [line for line in record["lines"] if line.startswith("folds expect")]
+    expected = [line for line in record["lines"] if line.startswith("cross-validation predicts")]
     assert len(expected) == 1
     assert ("of these 7 images" in expected[0]) is record["helps"]  # a third of 20 labels judged
 
@@ -134,11 +134,11 @@ def test_a_run_that_expects_nothing_of_rounds_uses_its_baseline(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = {"chosen": {}, "helps": False, "tried": []}
-    monkeypatch.setattr(Search, "run", lambda self: Found({}, ("folds expect nothing from DMT",), record))
+    monkeypatch.setattr(Search, "run", lambda self: Found({}, ("cross-validation predicts no gain from DMT",), record))
     report = dmt.fit(photos, out=tmp_path / "run", settings=SHORT, watcher=Silent())
     assert scoring.preferred(tmp_path / "run", None, None).method == "baseline"
     assert scoring.preferred(tmp_path / "run", "dmt", None).method == "dmt"
-    assert "folds of the labels expect nothing from rounds, so the Baseline is used" in str(report)
+    assert "cross-validation on the labels predicts no gain from rounds, so the Baseline is used" in str(report)
     monkeypatch.setattr(Search, "run", lambda self: Found({}, ("fine",), record | {"helps": True}))
     dmt.fit(photos, out=tmp_path / "other", settings=SHORT, watcher=Silent())
     assert scoring.preferred(tmp_path / "other", None, None).method == "dmt"

@@ -388,7 +388,7 @@ def test_the_command_writes_a_page_and_without_out_prints_text(run: Path, tmp_pa
     done = CliRunner().invoke(app.app, ["report", str(run), str(tmp_path), "--out", str(page), "--watch"])
     assert done.exit_code == 0, done.output
     assert "open it in a browser" in done.output
-    assert "is no run folder" in done.output
+    assert "is not a run folder" in done.output
     assert page.read_text().startswith("<!doctype html>")
     assert "test accuracy" in CliRunner().invoke(app.app, ["report", str(run)]).output
     for words, said in ((["--watch"], "needs a page"), (["--out", str(tmp_path)], "is a folder")):

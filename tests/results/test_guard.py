@@ -101,7 +101,7 @@ def test_a_class_whose_pseudo_labels_vanish(start: Path, tmp_path: Path) -> None
     start = biased(start, tmp_path / "start.safetensors", 3, -100.0)
     report, said = fit(tmp_path / "run", start, "dst", fractions="0.5,1")
     assert [key for key in found(report) if "vanished" in key] == ["A1 vanished"]
-    assert "class 3 has hardly any pseudo labels: 0 are kept, and 55 would be its share" in said[0]
+    assert "class 3 has hardly any pseudo labels: 0 are kept, but 55 would match its share of the labels" in said[0]
     assert said[0].endswith("try --set per_class=true or more labels of class 3")
 
 
@@ -137,7 +137,7 @@ def test_classes_in_other_proportions(start: Path, tmp_path: Path) -> None:
     skewed[5] -= due[5] // 2
     (finding,) = said(skewed)
     assert finding.kind == "skewed"
-    assert "other shares of the classes than the labels do" in finding.text
+    assert "seem to differ from those of the labels" in finding.text
     assert finding.about == "classes 3 and 5"
     assert "more labels of class 5" in finding.remedy
     few = [count // 20 for count in skewed]
@@ -150,10 +150,10 @@ def test_a_collapse_to_one_class(start: Path, tmp_path: Path) -> None:
     assert [(each.kind, each.where) for each in findings] == [
         ("collapsed", "A0"), ("collapsed", "A1"), ("collapsed", "A1"),
     ]  # fmt: skip
-    assert findings[0].text == "the net calls 100% of the validation images class 4, and 10% are"
+    assert findings[0].text == "the net predicts 100% of validation as class 4, but only 10% is"
     assert findings[0].remedy == "--set epochs=4, or --set rate=5e-10"  # a first net has mostly seen too little
     assert findings[2].remedy == "--set rate_round=5e-10"
-    assert findings[1].text == "100% of the pseudo labels are class 4, and 10% of the labels"
+    assert findings[1].text == "100% of the pseudo labels are class 4, but only 10% of the labels are"
     assert len(said) == 3
 
 

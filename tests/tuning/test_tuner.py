@@ -113,7 +113,7 @@ def test_the_command_goes_on_without_training_anything(tuned: tuple[Path, Tuning
     done = CliRunner().invoke(app.app, ["tune", "digits", "--out", str(out), "--grid", "gamma=1", *words])
     assert done.exit_code == 0, done.output
     assert tuning.table() in done.stdout
-    assert f"its run is in {tuning.chosen.folder}" in done.stdout
+    assert f"the chosen run is in {tuning.chosen.folder}" in done.stdout
 
 
 def test_a_broken_default_is_mended(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_own_images_are_tuned(tmp_path: Path) -> None:
     tuning, watch = tune(tmp_path / "t", data=folder, settings=settings, budget=600.0)
     assert tuning.default.values == {"gamma": 2.0}
     assert tuning.images == 6
-    assert any("task: images get labels" in note for note in watch.notes)
+    assert any("task: image classification" in note for note in watch.notes)
     assert tuning.line.startswith(f"dmt fit {folder} --out")
     assert [trial.shared for trial in tuning.trials] == [0, 2]  # a pair has two first nets
 

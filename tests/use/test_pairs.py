@@ -236,7 +236,7 @@ def test_two_nets_of_one_stage_ship_as_one(tiny: dict[str, object], tmp_path: Pa
     assert scoring.shipped_net(tmp_path, None, None, CPU, "both").name.startswith("cps seed 1, the mean of")
     printed, said = command("score", tmp_path, "--line", "both")
     assert "cps, seed 1" in printed
-    assert "baseline with seed 1 has no line both of nets; left out" in said
+    assert "baseline with seed 1 has no --line both; skipped" in said
 
 
 class Told(Silent):

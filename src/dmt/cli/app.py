@@ -84,23 +84,25 @@ def fit(
     out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.")],
     method: Annotated[
         str | None,
-        typer.Option("--method", "-m", help="A method of `dmt list`.  [default: dmt]"),
+        typer.Option("--method", "-m", help="A method from `dmt list`.  [default: dmt]"),
     ] = None,
-    compare: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one.")] = None,
+    compare: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one, trained on the same split.")
+    ] = None,
     baseline: Annotated[
         bool,
         typer.Option(
             "--baseline/--no-baseline",
-            help="Train a Baseline beside it, so that the gain is known. It shares its stages with the method, "
-            "so it costs nothing; with share=… it takes two more trainings.",
+            help="Also train a Baseline, to measure the gain. It shares its stages with the method, "
+            "so it costs nothing extra; with share=… two more nets are trained.",
         ),
     ] = True,
     keep: Annotated[
         str | None,
         typer.Option(
             metavar="best|last",
-            help="Use the nets of the best round by validation, or of the last; can be changed later.  "
-            "[default: as before, else last]",
+            help="Use the nets of the best round on validation, or of the last round; can be changed later.  "
+            "[default: the run's earlier choice, else last]",
         ),
     ] = None,
     seed: SeedOpt = None,
@@ -113,13 +115,17 @@ def fit(
     unlabeled: UnlabeledOpt = None,
     device: DeviceOpt = "auto",
     fast: Annotated[
-        bool | None, typer.Option("--fast/--plain", help="Compiled and recorded steps; by default on CUDA only.")
+        bool | None,
+        typer.Option("--fast/--plain", help="Compile steps and capture CUDA graphs; by default on CUDA only."),
     ] = None,
     budget: Annotated[str | None, typer.Option(metavar="9m", help="Stop cleanly after this time; exit code 3.")] = None,
     checkpoint_every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")] = 30.0,
     anyway: AnywayOpt = False,
     folds: Annotated[
-        bool, typer.Option(help="Let folds of your labels choose rates, lengths and γ before a new run on your images.")
+        bool,
+        typer.Option(
+            help="Before a new run on your images, choose rates, lengths and γ by cross-validation on your labels."
+        ),
     ] = True,
     jobs: JobsOpt = None,
     on: OnOpt = None,
@@ -169,7 +175,7 @@ def fit(
         return
     out.print(str(report), markup=False)
     out.print(
-        f"all of it is in {out_}; to look at it: dmt report {shlex.quote(str(out_))} --out report.html", markup=False
+        f"everything is in {out_}; for charts: dmt report {shlex.quote(str(out_))} --out report.html", markup=False
     )
 
 
@@ -188,11 +194,11 @@ def score(
     line: LineOpt = None,
     device: DeviceOpt = "auto",
 ) -> None:
-    """Measure the nets of a run, raw and EMA, and both of a pair together: accuracy, and a table per class.
+    """Score the nets of a run, raw and EMA, and for a pair also their ensemble: accuracy or mean IoU, and per class.
 
     \b
     dmt score runs/a --on test
-    dmt score runs/s --line both                          the nets of a pair together only
+    dmt score runs/s --line both                          only the ensemble of a pair
     dmt score runs/cmp --method dmt --seed 2
     """
     from dmt.runs import environment
@@ -200,11 +206,11 @@ def score(
 
     finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
-        _note(f"warning: the scores may mean nothing: {terminal_text.result(warning)}")
+        _note(f"warning: the scores may be meaningless: {terminal_text.result(warning)}")
     scoring.require_line(line)
     for job in finished.jobs(method, seed):
         if line is not None and not job.has_line(line):
-            _note(f"{job.method} with seed {job.seed} has no line {line} of nets; left out")
+            _note(f"{job.method} with seed {job.seed} has no --line {line}; skipped")
         elif job.finished:
             out.print(terminal_text.result(scoring.table(finished, job, on, line)), markup=False)
         else:

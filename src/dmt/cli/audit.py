@@ -33,7 +33,7 @@ def audit(
     ] = None,
     method: Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")] = None,
-    folds: Annotated[int, typer.Option(help="Parts of the labels, each judged by nets trained on the others.")] = 5,
+    folds: Annotated[int, typer.Option(help="Folds of the labels; each is checked by nets trained on the others.")] = 5,
     count: Annotated[int, typer.Option(help="Images in each list.")] = 100,
     start: StartOpt = None,
     device: DeviceOpt = "auto",
@@ -44,7 +44,7 @@ def audit(
     dmt audit runs/photos                              then open runs/photos-audit/index.html
     dmt audit runs/cmp --method dmt --seed 2 --count 50 --out findings
     Writes a gallery, labels.csv, pseudo_labels.csv, label_next.csv, and label_studio.json with label_studio.xml.
-    Given labels are judged by nets trained without them: that takes about eight times as long as the Baseline.
+    Given labels are checked by nets trained without them, which takes about eight times as long as the Baseline.
     Stop it at any time; repeating the command resumes.
     """
     from dmt.auditing import auditor
@@ -54,5 +54,5 @@ def audit(
     done = auditor.audit(run_, out_, options, device=device)
     for line in done.lines:
         out.print(line, markup=False)
-    out.print(f"look at {shlex.quote(str(done.folder / 'index.html'))}; lists and Label Studio files are beside it",
+    out.print(f"open {shlex.quote(str(done.folder / 'index.html'))}; lists and Label Studio files are next to it",
               markup=False)  # fmt: skip

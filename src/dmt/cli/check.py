@@ -25,11 +25,11 @@ def check(
     \b
     dmt check photos/
     dmt check photos/ --unlabeled 'shards/{000..099}.tar'
-    Exit codes: 0 fine, 1 something would make a run meaningless, 2 the folder cannot be understood.
-    What gives 1 is refused by dmt fit, unless it gets --anyway.
+    Exit codes: 0 fine, 1 something would make a run meaningless, 2 the folder layout is not recognized.
+    dmt fit refuses a folder with exit code 1 unless --anyway is given.
     Layouts: labeled/<class>/* and unlabeled/**; one folder of images and a CSV (file,label);
-    labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; with val/ and test/ if you like.
-    unlabeled/ may hold tar files of images (shards).
+    labeled/images, labeled/masks and unlabeled/; images/, masks/ and splits/; optionally with val/ and test/.
+    unlabeled/ may contain tar files of images (shards).
     """
     from dmt.data.folders import doctor, photo_pools, photos, survey
     from dmt.own import choosing, planning, rehearsal
@@ -41,7 +41,7 @@ def check(
     contents = photos.open_folder(folder, elsewhere)
     some = photo_pools.thinned(contents)
     with progress.default() as watcher:
-        seen = survey.survey(some, lambda done, of: watcher.busy("looking at images", done, of))
+        seen = survey.survey(some, lambda done, of: watcher.busy("reading images", done, of))
     choices: tuple[str, ...] = ()
     forecast, stops = None, False
     if not doctor.examine(some, seen).fatal:
@@ -55,7 +55,7 @@ def check(
                 seconds = planning.forecast(config, contents, rates, methods)
                 forecast = planning.line(seconds, execution.device, methods)
         except DmtError as error:
-            choices, stops = (f"a run would stop: {error}",), True
+            choices, stops = (f"a run would fail: {error}",), True
     diagnosis = doctor.examine(some, seen, forecast, choices)
     out.print(diagnosis.text, markup=False, emoji=False)
     raise typer.Exit(1 if diagnosis.fatal or stops else 0)

@@ -32,15 +32,15 @@ def export(
     line: LineOpt = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write what predict uses as ONNX, or as safetensors beside a JSON card: one file, also for both nets of a pair.
+    """Export the final model as ONNX, or as safetensors with a JSON card: one file, even for a pair of nets.
 
     \b
     dmt export runs/a --to onnx                            then run it with any ONNX runtime
     dmt export runs/s --to onnx --check photos/ --out scenes.onnx
     dmt export runs/a --to safetensors                     load it with dmt.use.exporting.load
     dmt export runs/s --to onnx --line A                   one net of a pair: half the size and time
-    The net takes images in [0, 1] and gives logits, two nets those of the mean of their probabilities.
-    It is compared with the original; if it differs, nothing is kept.
+    The net maps images in [0, 1] to logits; for two nets, to the log of their mean probabilities.
+    It is compared with the original; if they differ, no file is kept.
     """
     from dmt.use import exporting
 

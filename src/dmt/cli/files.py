@@ -18,12 +18,12 @@ def splits(
     data: Annotated[str, typer.Argument(metavar="voc|cityscapes", help="Whose published lists.")],
     split: Annotated[int, typer.Option(help="0, 1 or 2.")] = 0,
     data_folder: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Check that this folder has every image named.")
+        Path | None, typer.Option("--data", metavar="DIR", help="Check that this folder has every listed image.")
     ] = None,
     out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the lists go.")] = Path("splits"),
-    force: Annotated[bool, typer.Option("--force", help="Replace other lists of the same names.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite other files of the same names.")] = False,
 ) -> None:
-    """Write the published lists of labeled and unlabeled images, equal to the paper's byte for byte.
+    """Write the published lists of labeled and unlabeled images, byte for byte the same as the paper's.
 
     \b
     dmt splits voc --split 0 --out splits/
@@ -44,7 +44,7 @@ def pack(
     out_: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the parts go.  [default: RUN-packed]")
     ] = None,
-    lean: Annotated[bool, typer.Option("--lean", help="Leave out parameters that its jobs no longer need.")] = False,
+    lean: Annotated[bool, typer.Option("--lean", help="Leave out weights that the run no longer needs.")] = False,
 ) -> None:
     """Turn a run, finished or not, into a set of small files that can be moved elsewhere and resumed.
 
@@ -57,11 +57,11 @@ def pack(
     place = run_.absolute().with_name(f"{run_.absolute().name}-packed") if out_ is None else out_
     packed = packing.pack(run_, place, packing.size(part_size), lean=lean)
     total = sum(path.stat().st_size for path in packed.paths)
-    which = f"{len(packed.content)} files of the run, without {len(packed.spared)} that it no longer needs"
+    which = f"{len(packed.content)} files of the run, without {len(packed.spared)} that are no longer needed"
     which = which if packed.spared else f"all {len(packed.content)} files of the run"
     out.print(f"{which}, listed in {place / packing.INDEX}, and checked after writing", markup=False)
     out.print(
-        f"{len(packed.paths)} files, {total / 1e6:.1f} MB in {place}; there: dmt unpack {place.name}", markup=False
+        f"{len(packed.paths)} files, {total / 1e6:.1f} MB in {place}; to restore: dmt unpack {place.name}", markup=False
     )
 
 

@@ -43,7 +43,7 @@ def plan(
     device: DeviceOpt = "auto",
     time: Annotated[bool, typer.Option(help="Time a few steps of the net to forecast the duration.")] = True,
 ) -> None:
-    """The stages of a method as a table. Trains nothing, and reads only your images.
+    """Show the stages of a method as a table, with a time forecast. Trains nothing, and needs no data but your own.
 
     \b
     dmt plan photos/

@@ -40,7 +40,7 @@ def predict_(
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     shards: Annotated[bool, typer.Option("--shards", help="Write shards into the folder --out.")] = False,
 ) -> None:
-    """Classify or segment images with what a run ships: the net that does best on validation, both nets of a pair.
+    """Classify or segment images with a run's final model: the best net on validation, or both nets of a pair.
 
     \b
     dmt predict runs/a img1.png folder/ --out pred.csv
@@ -48,12 +48,12 @@ def predict_(
     dmt predict runs/s photos/ --line A --out pred/       one net of a pair: half the time
     dmt predict runs/a shards/ --out pred-%06d.tar        shards in, shards out
     dmt predict runs/a 'https://host/{000..099}.tar' --out pred.csv
-    Two nets answer by the mean of their probabilities, unless one alone does clearly better on validation.
-    The CSV has the columns file, class, probability, and margin: the lead over the second class.
-    The folder gets masks/ (indexed PNG: the pixel is the class), overlays/ and classes.csv.
-    Shards hold NAME.cls (the number of the class) and NAME.json, or NAME.mask.png. Images of shards that cannot be
-    read are skipped and told.
-    An earlier CSV is replaced; any other file only with --force, and a file that belongs to a run never.
+    Two nets are used by averaging their probabilities, unless one alone is clearly better on validation.
+    The CSV has the columns file, class, probability, and margin: the lead over the runner-up class.
+    The folder gets masks/ (indexed PNG: the pixel value is the class), overlays/ and classes.csv.
+    Shards hold NAME.cls (the class number) and NAME.json, or NAME.mask.png. Unreadable images in shards are skipped
+    and reported.
+    An earlier CSV is overwritten; any other file only with --force, and a file that belongs to a run never.
     """
     from dmt.data.folders import photo_files
     from dmt.runs import environment, progress

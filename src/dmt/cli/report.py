@@ -24,14 +24,14 @@ def report(
         typer.Option("--out", "-o", metavar="FILE", help="Write a page with charts and pictures, for a browser."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Write the page again every few seconds while a run trains.")
+        bool, typer.Option("--watch", help="Rewrite the page every few seconds while a run trains.")
     ] = False,
     tensorboard: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the numbers of the journals for TensorBoard.")
+        Path | None, typer.Option(metavar="DIR", help="Write the run's numbers as TensorBoard scalars.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let --out replace a file that is no report.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Let --out overwrite a file that is not a report.")] = False,
 ) -> None:
-    """What came out: score per round, coverage, and the error of pseudo labels where truth exists.
+    """Show results: score per round, coverage, and the error of pseudo labels where true labels exist.
 
     \b
     dmt report runs/*                                  as text
@@ -45,14 +45,14 @@ def report(
 
     there = [path for path in runs if (path / run_files.MANIFEST).is_file()]
     for path in sorted(set(runs) - set(there)):
-        _note(f"{path} is no run folder; left out")
+        _note(f"{path} is not a run folder; skipped")
     if not there:
-        raise RunError("no run folder among those named; make one with dmt fit")
+        raise RunError("none of these is a run folder; make one with dmt fit")
     if tensorboard is not None:
         from dmt.reporting import scalars
 
         count = scalars.write(there, tensorboard)
-        out.print(f"{count:,} numbers in {tensorboard}; look with: tensorboard --logdir {tensorboard}", markup=False)
+        out.print(f"{count:,} numbers in {tensorboard}; to view them: tensorboard --logdir {tensorboard}", markup=False)
     if out_ is not None:
         _page(there, out_, watch, force)
     elif tensorboard is None:
@@ -66,7 +66,7 @@ def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
         try:
             report_file.watch(runs, path, _note, force=force)
         except KeyboardInterrupt:
-            _note("no longer watching")
+            _note("stopped watching")
     began = time.perf_counter()
     size = report_file.write(runs, path, force=force)
     took = time.perf_counter() - began

@@ -34,7 +34,7 @@ def lines(
         config = configuration.override(presets.get(data).config, settings)
         yield from _of_data_set(method, config, execution, time)
     if config.recipe.stop_rounds is not None:
-        yield f"at most: stop_rounds={config.recipe.stop_rounds} may end the rounds sooner, by validation"
+        yield f"at most: stop_rounds={config.recipe.stop_rounds} may end the rounds early, based on validation"
 
 
 def _of_data_set(method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:

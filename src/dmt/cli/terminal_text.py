@@ -32,7 +32,7 @@ def _text(error: Exception) -> str:
         return short
     said = " ".join(str(error).split()) or "without a message"
     return (
-        f"unexpected {type(error).__name__}: {said}; this is a mistake in dmt: repeat the command with "
+        f"unexpected {type(error).__name__}: {said}; this is a bug in dmt: repeat the command with "
         "dmt --debug, and report what it shows"
     )
 
@@ -52,9 +52,9 @@ def _of_torch(error: RuntimeError) -> str | None:
     import torch
 
     if isinstance(error, torch.OutOfMemoryError):
-        return _memory("the device")
+        return _memory("the GPU")
     return _memory("this computer") if "allocate memory" in str(error) else None
 
 
 def _memory(who: str) -> str:
-    return f"{who} has too little memory; set batch, batch_pseudo and batch_labeled lower, or use smaller images"
+    return f"{who} is out of memory; set batch, batch_pseudo and batch_labeled lower, or use smaller images"

@@ -38,10 +38,10 @@ def tune(
         typer.Option(
             "--grid",
             metavar="KEY=A,B,…",
-            help="Values to try; repeatable; choices that are lists are separated by /.  [default: the paper's gamma]",
+            help="Values to try; repeatable; separate values that are lists by /.  [default: the paper's gamma]",
         ),
     ] = None,
-    search: Annotated[str, typer.Option(help="grid: every combination; optuna: as many as --trials, drawn.")] = "grid",
+    search: Annotated[str, typer.Option(help="grid: every combination; optuna: --trials samples.")] = "grid",
     trials: Annotated[int | None, typer.Option(metavar="N", help="How many settings Optuna tries.")] = None,
     seed: SeedOpt = None,
     seeds: SeedsOpt = None,
@@ -58,7 +58,7 @@ def tune(
     jobs: JobsOpt = None,
     on: OnOpt = None,
 ) -> None:
-    """Try settings, judged on the validation images. Repeat the command to resume, or to add values or seeds.
+    """Try settings and compare them on the validation images. Repeat to resume, or to add values or seeds.
 
     \b
     dmt tune digits --seeds 1-3 --out runs/tune
@@ -93,4 +93,6 @@ def tune(
         on=on,
     )
     out.print(str(tuned), markup=False)
-    out.print(f"its run is in {tuned.chosen.folder}; all of it in {out_ / trial_folder.INDEX}", markup=False)
+    out.print(
+        f"the chosen run is in {tuned.chosen.folder}; all results are in {out_ / trial_folder.INDEX}", markup=False
+    )

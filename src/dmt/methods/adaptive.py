@@ -17,7 +17,7 @@ class FlexMatchOptions(StageOptions):
 
     group: ClassVar[str] = "flexmatch"
 
-    threshold: float = option(0.95, "confidence below which a class that is well learned teaches nothing")
+    threshold: float = option(0.95, "confidence threshold of a well-learned class")
     weight: float = option(1.0, "weight of the unlabeled term")
 
 
@@ -28,7 +28,7 @@ class FreeMatchOptions(StageOptions):
     group: ClassVar[str] = "freematch"
 
     weight: float = option(1.0, "weight of the unlabeled term")
-    weight_fairness: float = option(0.01, "weight of the term that looks at all classes alike")
+    weight_fairness: float = option(0.01, "weight of the fairness term, over all classes")
     memory_ema: float = option(0.999, "decay of the averages that thresholds follow")
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ METHODS = (
     Method(
         "flexmatch",
         "FlexMatch",
-        "as FixMatch, with a lower threshold for classes that are seldom learned",
+        "like FixMatch, with lower thresholds for classes that are hard to learn",
         "online",
         flexmatch,
         reference="Zhang et al., NeurIPS 2021",
@@ -81,7 +81,7 @@ METHODS = (
     Method(
         "freematch",
         "FreeMatch",
-        "as FixMatch, with thresholds that follow how sure the net is of each class",
+        "like FixMatch, with thresholds that adapt to the net's confidence in each class",
         "online",
         freematch,
         reference="Wang et al., ICLR 2023",
@@ -91,7 +91,7 @@ METHODS = (
     Method(
         "softmatch",
         "SoftMatch",
-        "as FixMatch, with a weight that falls the less sure the net is, instead of a threshold",
+        "like FixMatch, with a weight that decreases as confidence drops, instead of a threshold",
         "online",
         softmatch,
         reference="Chen et al., ICLR 2023",

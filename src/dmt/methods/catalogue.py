@@ -88,7 +88,7 @@ METHODS: dict[str, Method] = {
         Method(
             "baseline",
             "Baseline",
-            "labels only",
+            "supervised training on the labels only",
             "labels only",
             shapes.alone,
             baseline=True,
@@ -97,7 +97,7 @@ METHODS: dict[str, Method] = {
         Method(
             "oracle",
             "Oracle",
-            "every training image with its true label: the ceiling",
+            "supervised training with the true labels of all training images: the upper bound",
             "labels only",
             lambda recipe: shapes.alone(recipe, "everything"),
             ceiling=True,
@@ -106,7 +106,7 @@ METHODS: dict[str, Method] = {
         Method(
             "online",
             "Online ST",
-            "a Baseline continues, learning from its own labels of each step where it is sure",
+            "online self-training: a trained Baseline continues, with its own confident labels in each step",
             "online",
             shapes.online,
             reference=PAPER,
@@ -116,7 +116,7 @@ METHODS: dict[str, Method] = {
         Method(
             "cl",
             "CL",
-            "Curriculum Labeling: each net labels for a fresh one, every label counts alike",
+            "Curriculum Labeling: each net labels for a fresh one; all labels are weighted equally",
             "stored labels",
             lambda recipe: shapes.chain(recipe, "uniform", restart=True),
             reference="Cascante-Bonilla et al., AAAI 2021",
@@ -125,7 +125,7 @@ METHODS: dict[str, Method] = {
         Method(
             "cbst",
             "CBST",
-            "Class-Balanced Self-Training: one net, fine-tuned on its surest labels of each class",
+            "Class-Balanced Self-Training: one net, fine-tuned on its most confident labels per class",
             "stored labels",
             shapes.class_balanced,
             reference="Zou et al., ECCV 2018",
@@ -135,7 +135,7 @@ METHODS: dict[str, Method] = {
         Method(
             "graph-labels",
             "Graph labels",
-            "as CL, but given labels spread over a graph of the net's features: an offline reading of DAG",
+            "like CL, but the given labels are propagated over a graph of features: an offline variant of DAG",
             "stored labels",
             shapes.graph_labels,
             reference="after DAG, arXiv 2003.13194, by Zhou et al., NeurIPS 2003",
@@ -145,7 +145,7 @@ METHODS: dict[str, Method] = {
         Method(
             "dst",
             "DST",
-            "Dynamic Self-Training: one net, fine-tuned round by round on its own labels",
+            "Dynamic Self-Training: one net, fine-tuned round by round on its own labels, weighted as in DMT",
             "stored labels",
             lambda recipe: shapes.chain(recipe, "dynamic", restart=False),
             reference=PAPER,
@@ -154,7 +154,7 @@ METHODS: dict[str, Method] = {
         Method(
             "dmt",
             "DMT",
-            "Dynamic Mutual Training: a label counts less where teacher and student disagree",
+            "Dynamic Mutual Training: labels on which teacher and student disagree are down-weighted",
             "stored labels",
             shapes.mutual("dynamic"),
             reference=PAPER,
@@ -163,7 +163,7 @@ METHODS: dict[str, Method] = {
         Method(
             "dmt-naive",
             "DMT-Naive",
-            "ablation: weight p^γ everywhere, no cases",
+            "DMT ablation: weight p^γ everywhere, without distinguishing cases",
             "stored labels",
             shapes.mutual("naive"),
             reference=PAPER,
@@ -172,7 +172,7 @@ METHODS: dict[str, Method] = {
         Method(
             "dmt-flip",
             "DMT-Flip",
-            "ablation: where the student is surer, it learns its own label",
+            "DMT ablation: where the student is more confident than the teacher, it learns its own label",
             "stored labels",
             shapes.mutual("flip"),
             reference=PAPER,
@@ -181,7 +181,7 @@ METHODS: dict[str, Method] = {
         Method(
             "pseudo-label",
             "Pseudo-Label",
-            "the net learns its own labels of each step where it is sure, more and more",
+            "the net learns its own confident labels in each step, with a growing weight",
             "online",
             online.pseudo_label,
             reference="Lee, ICML workshop 2013",
@@ -190,7 +190,7 @@ METHODS: dict[str, Method] = {
         Method(
             "pi-model",
             "Π-model",
-            "two views of an unlabeled image shall get the same probabilities",
+            "consistency: two views of an unlabeled image should get the same probabilities",
             "online",
             online.pi_model,
             reference="Laine & Aila, ICLR 2017",
@@ -200,7 +200,7 @@ METHODS: dict[str, Method] = {
         Method(
             "uda",
             "UDA",
-            "a strong view learns the sharpened probabilities of a weak one where they are sure",
+            "the sharpened prediction on a weak view, if confident, is the target for a strong view",
             "online",
             online.uda,
             reference="Xie et al., NeurIPS 2020",
@@ -210,7 +210,7 @@ METHODS: dict[str, Method] = {
         Method(
             "fixmatch",
             "FixMatch",
-            "a strong view learns the label of a weak one where it is sure",
+            "the predicted label of a weak view, if confident, is the target for a strong view",
             "online",
             online.fixmatch,
             reference="Sohn et al., NeurIPS 2020",
@@ -223,7 +223,7 @@ METHODS: dict[str, Method] = {
         Method(
             "mean-teacher",
             "Mean Teacher",
-            "the net learns the probabilities that its slow copy gives another view",
+            "the net learns the probabilities that its EMA copy predicts for another view",
             "online",
             online.mean_teacher,
             reference="Tarvainen & Valpola, NeurIPS 2017",
@@ -233,7 +233,7 @@ METHODS: dict[str, Method] = {
         Method(
             "cps",
             "CPS",
-            "two nets learn each other's labels of the step",
+            "cross pseudo supervision: in each step, two nets learn each other's labels",
             "online",
             online.cps,
             reference="Chen et al., CVPR 2021",
@@ -242,7 +242,7 @@ METHODS: dict[str, Method] = {
         Method(
             "fixmatch-seg",
             "FixMatch-Seg",
-            "other colors and a pasted box learn the labels of the plain view where they are sure",
+            "FixMatch for pixels: confident labels of a weak view are targets for a recolored view with a pasted box",
             "online",
             online.fixmatch_seg,
             reference="Yang et al., CVPR 2023 (as compared with UniMatch)",
@@ -252,7 +252,7 @@ METHODS: dict[str, Method] = {
         Method(
             "mt-seg",
             "MT-Seg",
-            "the net learns the logits of its slow copy",
+            "Mean Teacher for pixels: the net learns the logits of its EMA copy",
             "online",
             online.mt_seg,
             reference="Ke et al., PixelSSL 2020",
@@ -262,7 +262,7 @@ METHODS: dict[str, Method] = {
         Method(
             "cutmix-seg",
             "CutMix-Seg",
-            "pasted images learn the pasted probabilities of the slow copy",
+            "a box is pasted from another image; the targets are the EMA copy's probabilities, pasted the same way",
             "online",
             online.cutmix_seg,
             reference="French et al., BMVC 2020",
@@ -272,7 +272,7 @@ METHODS: dict[str, Method] = {
         Method(
             "cps-cutmix",
             "CPS-CutMix",
-            "as CPS, from pasted images",
+            "like CPS, with CutMix",
             "online",
             online.cps_cutmix,
             reference="Chen et al., CVPR 2021",

@@ -7,7 +7,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "classmix",
         "ClassMix",
-        "half of the classes of an image, pasted onto another, learn the labels of the slow copy",
+        "half of the classes of an image are pasted onto another, and so are the EMA copy's labels for it",
         "online",
         online_pixels.classmix,
         reference="Olsson et al., WACV 2021",
@@ -17,7 +17,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "augseg",
         "AugSeg",
-        "pasted images learn the labels of the slow copy; those that it doubts get labeled patches",
+        "CutMix with labels of the EMA copy; images it is unsure of get patches of labeled images",
         "online",
         online_pixels.augseg,
         reference="Zhao et al., CVPR 2023",
@@ -27,7 +27,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "unimatch",
         "UniMatch",
-        "two strong views, and the plain one with half of its features, learn the labels of the plain one",
+        "FixMatch for pixels with two strong views, and the weak view with half of its features dropped",
         "online",
         online_pixels.unimatch,
         reference="Yang et al., CVPR 2023",
@@ -37,7 +37,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "unimatch-v2",
         "UniMatch V2",
-        "two strong views, each without the features that the other keeps, learn the labels of the slow copy",
+        "two strong views with complementary feature dropout learn the labels of the EMA copy",
         "online",
         online_pixels.unimatch_v2,
         reference="Yang et al., TPAMI 2025",
@@ -47,7 +47,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "cct",
         "CCT",
-        "auxiliary decoders learn from perturbed features what the main decoder says",
+        "auxiliary decoders must match the main decoder's output from perturbed features",
         "online",
         online_pixels.cct,
         reference="Ouali et al., CVPR 2020",
@@ -57,7 +57,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "adv-semi-seg",
         "AdvSemiSeg",
-        "the net fools a judge of pixels, and learns its own labels where the judge believes them",
+        "adversarial: the net learns to fool a pixel discriminator, which selects its own labels to learn from",
         "online",
         online_pixels.adv_semi_seg,
         reference="Hung et al., BMVC 2018",
@@ -67,7 +67,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "s4gan",
         "s4GAN",
-        "the net matches what a judge of images sees in truth, and learns its own labels of images it believes",
+        "adversarial: the net matches features of an image discriminator, which selects images for self-training",
         "online",
         online_pixels.s4gan,
         reference="Mittal et al., TPAMI 2021",
@@ -77,7 +77,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "gct",
         "GCT",
-        "two nets learn from whichever has fewer flaws at a pixel, as a detector sees it",
+        "two nets: at each pixel, the one that a flaw detector rates better teaches the other",
         "online",
         online_pixels.gct,
         reference="Ke et al., ECCV 2020",

@@ -24,7 +24,7 @@ class OnlineOptions(MethodOptions):
     group: ClassVar[str] = "online"
 
     epochs: int = option(20, "passes over the unlabeled images")
-    threshold: float = option(0.9, "sites of this confidence or less teach nothing")
+    threshold: float = option(0.9, "images or pixels at or below this confidence are ignored")
 
     def __post_init__(self) -> None:
         require("online.epochs", self.epochs, self.epochs >= 1, "at least 1")

@@ -17,8 +17,8 @@ class MixMatchOptions(StageOptions):
 
     group: ClassVar[str] = "mixmatch"
 
-    temperature: float = option(0.5, "by which guesses are sharpened")
-    mixup: float | None = option(0.75, "mixup's Beta parameter, a draw for every image; or none")
+    temperature: float = option(0.5, "temperature for sharpening guesses")
+    mixup: float | None = option(0.75, "mixup's Beta parameter, drawn for every image; or none")
     weight: float = option(75.0, "weight of the unlabeled term after its ramp")
     ramp: float = option(1 / 64, "share of the training over which that weight grows")
 
@@ -33,12 +33,12 @@ class ReMixMatchOptions(StageOptions):
 
     group: ClassVar[str] = "remixmatch"
 
-    temperature: float = option(0.5, "by which guesses are sharpened")
-    mixup: float | None = option(0.75, "mixup's Beta parameter, a draw for every image; or none")
-    strong_views: int = option(8, "strong views of each unlabeled image that are mixed; 1 for 40 labels")
+    temperature: float = option(0.5, "temperature for sharpening guesses")
+    mixup: float | None = option(0.75, "mixup's Beta parameter, drawn for every image; or none")
+    strong_views: int = option(8, "mixed strong views per unlabeled image; 1 for 40 labels")
     weight: float = option(1.5, "weight of mixed unlabeled images after its ramp")
-    weight_strong: float = option(0.5, "weight of a strong view that is not mixed, likewise")
-    weight_rotation: float = option(0.5, "weight of telling how a strong view was turned; 2 for 40 labels")
+    weight_strong: float = option(0.5, "weight of an unmixed strong view after its ramp")
+    weight_rotation: float = option(0.5, "weight of predicting the rotation of a strong view; 2 for 40 labels")
     ramp: float = option(1 / 64, "share of the training over which the first two weights grow")
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ METHODS = (
     Method(
         "mixmatch",
         "MixMatch",
-        "all images are mixed, unlabeled ones with the sharpened mean of what the net says of two views",
+        "mixup of all images; soft labels of unlabeled ones are the sharpened mean prediction over two views",
         "online",
         mixmatch,
         reference="Berthelot et al., NeurIPS 2019",
@@ -84,7 +84,7 @@ METHODS = (
     Method(
         "remixmatch",
         "ReMixMatch",
-        "as MixMatch, with guesses aligned to the true classes, many strong views, and rotations",
+        "like MixMatch, with guesses aligned to the label distribution, many strong views, and rotation prediction",
         "online",
         remixmatch,
         reference="Berthelot et al., ICLR 2020",

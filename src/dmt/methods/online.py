@@ -32,7 +32,7 @@ class StageOptions(MethodOptions):
     weight_decay: float | None = option(None, "weight decay; none: weight_decay")
     decay: Decay = option("all", "which parameters decay: all, or kernels only")
     encoder: float = option(1.0, "the encoder's learning rate as a share of the rate")
-    ema: float | None = option(None, "decay of the slow copy; none: ema")
+    ema: float | None = option(None, "decay of the EMA copy; none: ema")
 
     def __post_init__(self) -> None:
         for key in ("epochs", "labeled", "unlabeled"):
@@ -74,7 +74,9 @@ def one_stage(recipe: Recipe, own: StageOptions, objective: Objective) -> Plan:
     lines = LINES[: objective.lines]
     schedule = own.schedule(recipe)
     if objective.slow and schedule.ema is None:
-        raise ConfigError(f"{own.group}.ema must be a number: the slow copy teaches; try --set {own.group}.ema=0.99")
+        raise ConfigError(
+            f"{own.group}.ema must be a number: the EMA copy is the teacher; try --set {own.group}.ema=0.99"
+        )
     stage = Stage(f"{''.join(lines)}1", lines, 1, objective, schedule)
     return Plan((stage,), (stage.name,))
 
@@ -85,7 +87,7 @@ class PseudoLabelOptions(StageOptions):
 
     group: ClassVar[str] = "pseudo_label"
 
-    threshold: float = option(0.95, "sites of this confidence or less teach nothing")
+    threshold: float = option(0.95, "images or pixels at or below this confidence are ignored")
     weight: float = option(1.0, "weight of the unlabeled term after its ramp")
     ramp: float = option(0.4, "share of the training over which that weight grows")
 
@@ -106,7 +108,7 @@ class UDAOptions(StageOptions):
 
     group: ClassVar[str] = "uda"
 
-    threshold: float = option(0.8, "sites of this confidence or less teach nothing")
+    threshold: float = option(0.8, "images or pixels at or below this confidence are ignored")
     temperature: float = option(0.4, "by which the target is sharpened")
     weight: float = option(1.0, "weight of the unlabeled term")
 
@@ -117,7 +119,7 @@ class FixMatchOptions(StageOptions):
 
     group: ClassVar[str] = "fixmatch"
 
-    threshold: float = option(0.95, "sites below this confidence teach nothing")
+    threshold: float = option(0.95, "images below this confidence are ignored")
     weight: float = option(1.0, "weight of the unlabeled term")
 
 
@@ -127,7 +129,7 @@ class FixMatchSegOptions(StageOptions):
 
     group: ClassVar[str] = "fixmatch_seg"
 
-    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+    threshold: float = option(0.95, "pixels below this confidence are ignored")
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class MeanTeacherOptions(StageOptions):
 
     group: ClassVar[str] = "mean_teacher"
 
-    ema: float | None = option(0.999, "decay of the slow copy, which teaches")
+    ema: float | None = option(0.999, "decay of the EMA teacher")
     weight: float = option(50.0, "weight of the unlabeled term after its ramp")
     ramp: float = option(0.4, "share of the training over which that weight grows")
 
@@ -147,7 +149,7 @@ class MeanTeacherSegOptions(StageOptions):
 
     group: ClassVar[str] = "mt_seg"
 
-    ema: float | None = option(0.99, "decay of the slow copy, which teaches")
+    ema: float | None = option(0.99, "decay of the EMA teacher")
     weight: float = option(1.0, "weight of the unlabeled term after its ramp")
     ramp: float = option(0.15, "share of the training over which that weight grows")
 
@@ -158,7 +160,7 @@ class CutMixSegOptions(StageOptions):
 
     group: ClassVar[str] = "cutmix_seg"
 
-    ema: float | None = option(0.99, "decay of the slow copy, which teaches")
+    ema: float | None = option(0.99, "decay of the EMA teacher")
     threshold: float = option(0.97, "pixels of at least this confidence count as sure; their share weighs the term")
     weight: float = option(1.0, "weight of the unlabeled term")
 

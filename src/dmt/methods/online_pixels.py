@@ -20,7 +20,7 @@ class ClassMixOptions(StageOptions):
 
     group: ClassVar[str] = "classmix"
 
-    ema: float | None = option(0.99, "decay of the slow copy, which teaches")
+    ema: float | None = option(0.99, "decay of the EMA teacher")
     threshold: float = option(0.968, "pixels of at least this confidence count as sure; their share weighs the term")
     weight: float = option(1.0, "weight of the unlabeled term")
 
@@ -31,8 +31,8 @@ class AugSegOptions(StageOptions):
 
     group: ClassVar[str] = "augseg"
 
-    ema: float | None = option(0.999, "decay of the slow copy, which teaches")
-    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+    ema: float | None = option(0.999, "decay of the EMA teacher")
+    threshold: float = option(0.95, "pixels below this confidence are ignored")
     weight: float = option(1.0, "weight of the unlabeled term")
 
 
@@ -42,7 +42,7 @@ class UniMatchOptions(StageOptions):
 
     group: ClassVar[str] = "unimatch"
 
-    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+    threshold: float = option(0.95, "pixels below this confidence are ignored")
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class UniMatchV2Options(StageOptions):
 
     group: ClassVar[str] = "unimatch_v2"
 
-    ema: float | None = option(0.996, "decay of the slow copy, which teaches")
-    threshold: float = option(0.95, "pixels below this confidence teach nothing")
+    ema: float | None = option(0.996, "decay of the EMA teacher")
+    threshold: float = option(0.95, "pixels below this confidence are ignored")
 
 
 @dataclass(frozen=True)

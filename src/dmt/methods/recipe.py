@@ -36,20 +36,20 @@ class Recipe:
     What only one method reads is in ``groups``.
     """
 
-    batch: int = option(512, "images per step when only labels teach (Baseline, Oracle)")
+    batch: int = option(512, "images per step when training on labels only (Baseline, Oracle)")
     batch_pseudo: int = option(448, "pseudo-labeled images per step of a round")
     batch_labeled: int = option(64, "labeled images per step of a round")
     epochs: int = option(1060, "Baseline: passes over the labels")
     epochs_oracle: int = option(300, "Oracle: passes over all training images")
     epochs_round: int | tuple[int, ...] = option(
-        750, "each round: passes over its pseudo-labeled set; a list for one number a round"
+        750, "each round: passes over its pseudo-labeled set; a list for one value per round"
     )
     pretrain: Literal["none", "rotation", "simsiam"] = option(
         "none", "images: what fresh nets learn from unlabeled images first: none, rotation or simsiam", neutral=True
     )
     epochs_pretrain: int = option(100, "pretrain: passes over the unlabeled images, batch of them a step", neutral=True)
     rate: float = option(0.2, "learning rate of Baseline and Oracle")
-    rate_round: float | tuple[float, ...] = option(0.1, "learning rate of a round; a list for one a round")
+    rate_round: float | tuple[float, ...] = option(0.1, "learning rate of a round; a list for one value per round")
     rate_ramp: str = option("cosine", "how the learning rate falls: cosine, poly or constant")
     optimizer: Optimizer = option("sgd", "rounds and Baseline: sgd, nesterov, adam or adamw", neutral=True)
     momentum: float = option(0.9, "SGD momentum, or Adam's β1")
@@ -61,30 +61,31 @@ class Recipe:
         "the same in rounds: 0 for rounds in which only the rest of a net learns; same: as encoder",
         neutral=True,
     )
-    head_first: float = option(
-        0.0, "nets that start afresh: share of the steps before the encoder learns too", neutral=True
-    )
+    head_first: float = option(0.0, "fresh nets: share of the steps before the encoder is trained too", neutral=True)
     mixup: float | None = option(0.75, "mixup's Beta parameter, or none")
     mixup_round: float | Literal["same"] | tuple[float | None, ...] | None = option(
-        "same", "mixup's Beta parameter in rounds, or none; same: as mixup; a list for one a round", neutral=True
+        "same",
+        "mixup's Beta parameter in rounds, or none; same: as mixup; a list for one value per round",
+        neutral=True,
     )
     gamma: float | tuple[float, ...] = option(
-        4.0, "γ1 of the dynamic weight, where both nets agree; a list for one a round"
+        4.0, "γ1 of the dynamic weight, where both nets agree; a list for one value per round"
     )
     gamma2: float | tuple[float, ...] | None = option(
-        None, "γ2, where they disagree and the teacher is surer; none: as gamma; a list for one a round"
+        None,
+        "γ2, where they disagree and the teacher is more confident; none: as gamma; a list for one value per round",
     )
     gamma_ramp: bool = option(True, "let γ grow over a round by exp(-5(1-t/T)²)")
     fractions: tuple[float, ...] = option((0.2, 0.4, 0.6, 0.8, 1.0), "share of pseudo labels kept, round by round")
     stop_rounds: int | None = option(
         None,
-        "end after so many rounds in a row that validation likes no better, and use the best; or none",
+        "stop after this many rounds in a row without improvement on validation, and use the best; or none",
         neutral=True,
     )
     per_class: bool = option(False, "rank pseudo labels within each class instead of over all")
     shape: Literal["chain", "pair"] = option("chain", "DMT's plan: a chain of fresh nets, or a pair fine-tuned in turn")
     share: float | None = option(None, "pair: share of the labels each first net sees (0.5 to 1), or none")
-    ema: float | None = option(0.999, "decay of the slow copy kept beside every net, or none for no copy")
+    ema: float | None = option(0.999, "decay of the EMA copy kept of every net, or none for no copy")
     labeler: Labeler = option("raw", "which copy of a net labels for the next: raw, ema, or the mean of both (ours)")
     labeling_views: tuple[str, ...] = option(
         (), "more views of an image that its label averages (ours): flip; for pixels also scales, 0.75", neutral=True
@@ -96,13 +97,13 @@ class Recipe:
         False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
     )
     weight_view: Literal["same", "weak"] = option(
-        "same", "rounds: in which view the student is asked how much a label counts: same, or weak", neutral=True
+        "same", "rounds: view from which the student's weight of a label is computed: same, or weak", neutral=True
     )
     weight_every: int = option(
-        1, "rounds of images: ask the student about one in so many and remember the others (ours); 1: all", neutral=True
+        1, "rounds of images: refresh the weights of one in this many images per step (ours); 1: all", neutral=True
     )
     class_weights: tuple[float, ...] = option(
-        (), "rounds and Baseline: how much a label counts by its class, a number for each; empty: alike", neutral=True
+        (), "rounds and Baseline: weight of a label by its class, one number per class; empty: equal", neutral=True
     )
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
     batchnorm: BatchNorm = option(

@@ -25,7 +25,7 @@ class TemporalEnsemblingOptions(StageOptions):
 
     weight: float = option(30.0, "weight of the unlabeled term after its ramp")
     ramp: float = option(0.27, "share of the training over which that weight grows")
-    memory: float = option(0.6, "how much of what the net said of an image before stays when it is seen again")
+    memory: float = option(0.6, "decay of the average of earlier predictions for an image")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,9 +38,11 @@ class DualStudentOptions(StageOptions):
 
     group: ClassVar[str] = "dual_student"
 
-    threshold: float = option(0.8, "images of this confidence or less are not stable, and teach the peer nothing")
+    threshold: float = option(
+        0.8, "predictions at or below this confidence are not stable, and are not taught to the peer"
+    )
     weight: float = option(100.0, "weight of the unlabeled terms after their ramp")
-    own: float = option(0.2, "share of that weight for a net's agreement with itself in another view")
+    own: float = option(0.2, "share of that weight for a net's consistency with itself across views")
     ramp: float = option(0.0167, "share of the training over which that weight grows")
 
     def __post_init__(self) -> None:
@@ -55,8 +57,8 @@ class DeepCoTrainingOptions(StageOptions):
     group: ClassVar[str] = "deep_co_training"
 
     agree: float = option(10.0, "weight of the nets' agreement on unlabeled images, after its ramp")
-    differ: float = option(0.5, "weight of the resistance to images made to fool the other net, after its ramp")
-    step: float = option(0.02, "how far the pixels of such images are changed, of a range of 1")
+    differ: float = option(0.5, "weight of robustness to adversarial examples of the other net, after its ramp")
+    step: float = option(0.02, "size of the adversarial step, for pixels in [0, 1]")
     ramp: float = option(0.1333, "share of the training over which both weights grow")
 
     def __post_init__(self) -> None:
@@ -75,8 +77,8 @@ class GivenLabelsOptions(MethodOptions):
     rate_ramp: str | None = option(None, "how the learning rate falls; none: rate_ramp")
     optimizer: Optimizer | None = option(None, "sgd, nesterov, adam or adamw; none: optimizer")
     weight_decay: float | None = option(None, "weight decay; none: weight_decay")
-    noise: float = option(0.2, "share of wrong labels, as far as you know: so many of each batch are left out")
-    ramp: float = option(0.05, "share of the training over which the part that is left out grows; 0.5 for short ones")
+    noise: float = option(0.2, "estimated share of wrong labels: this share of each batch is left out")
+    ramp: float = option(0.05, "share of the training over which the share left out grows; 0.5 for short runs")
 
     def __post_init__(self) -> None:
         for key in ("epochs", "labeled"):
@@ -123,7 +125,7 @@ class CoTeachingPlusOptions(GivenLabelsOptions):
 
     group: ClassVar[str] = "co_teaching_plus"
 
-    start: float = option(0.1, "share of the training after which only images that the nets label differently teach")
+    start: float = option(0.1, "share of the training after which only images that the nets disagree on are used")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -160,7 +162,7 @@ METHODS = (
     Method(
         "temporal-ensembling",
         "Temporal Ensembling",
-        "the net learns the average of what it said of an image in earlier passes",
+        "the net learns the average of its own predictions for an image in earlier epochs",
         "online",
         temporal_ensembling,
         reference="Laine & Aila, ICLR 2017",
@@ -170,7 +172,7 @@ METHODS = (
     Method(
         "dual-student",
         "Dual Student",
-        "two nets: the steadier one of an image teaches the other its probabilities",
+        "two nets: for each image, the more stable one teaches the other its probabilities",
         "online",
         dual_student,
         reference="Ke et al., ICCV 2019",
@@ -180,7 +182,7 @@ METHODS = (
     Method(
         "deep-co-training",
         "Deep Co-Training",
-        "two nets agree on unlabeled images, and resist images made to fool the other",
+        "two nets agree on unlabeled images, and resist each other's adversarial examples",
         "online",
         deep_co_training,
         reference="Qiao et al., ECCV 2018",
@@ -190,7 +192,7 @@ METHODS = (
     Method(
         "co-teaching",
         "Co-Teaching",
-        "for labels that may be wrong: each of two nets learns those that the other finds easy",
+        "for noisy labels: each of two nets learns the labels on which the other has a small loss",
         "labels only",
         co_teaching,
         reference="Han et al., NeurIPS 2018",
@@ -200,7 +202,7 @@ METHODS = (
     Method(
         "co-teaching-plus",
         "Co-Teaching+",
-        "the same, after a while where the nets disagree",
+        "like Co-Teaching, but later only on images that the nets disagree on",
         "labels only",
         co_teaching_plus,
         reference="Yu et al., ICML 2019",

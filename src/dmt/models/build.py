@@ -22,20 +22,20 @@ from dmt.types import FeatureMap, Normalization
 
 IMAGE_NETS: dict[str, str] = {
     "wrn-D-K": "Wide ResNet of depth D and width K, e.g. wrn-28-2 (the paper's), wrn-16-4",
-    "cnn13": "13 layers with weight normalization, of which older methods were published, for images from 12 pixels on",
+    "cnn13": "13 layers with weight normalization, used by many older papers, for images of 12 pixels or more",
     "resnet8-W": "a small ResNet, W wide, for tiny images on a CPU, e.g. resnet8-16",
-    "mlp-W": "a perceptron with two hidden layers, W wide, for rows of features and tiny images, e.g. mlp-64",
-    "timm:NAME": "any classifier of timm, e.g. timm:resnet18",
-    "frozen:NAME": "the same, of which only the last layer learns: for photos; starts from published parameters",
-    "tuned:NAME": "the same, all of which learns, but for what its BatchNorm layers know: for photos and a GPU",
+    "mlp-W": "a perceptron with two hidden layers, W wide, for feature vectors and tiny images, e.g. mlp-64",
+    "timm:NAME": "any timm classifier, e.g. timm:resnet18",
+    "frozen:NAME": "the same, with only the last layer trained: for photos; starts from pretrained weights",
+    "tuned:NAME": "the same, fine-tuned as a whole except for BatchNorm statistics: for photos on a GPU",
 }
 PIXEL_NETS: dict[str, str] = {
-    "deeplab2:ENCODER": "DeepLab-v2 on an encoder of timm, e.g. deeplab2:resnet101",
+    "deeplab2:ENCODER": "DeepLab-v2 on a timm encoder, e.g. deeplab2:resnet101",
     "deeplab2x2:ENCODER": "the same with two of the four branches, as in the paper's code",
-    "fpn:ENCODER": "a feature-pyramid net on an encoder of timm, e.g. fpn:resnet50: faster, by skips for dilation",
-    "frozen-fpn:ENCODER": "the same, of which only the decoder learns: for CPUs; starts from published parameters",
-    "fcn-W": "a tiny net, W wide, that labels pixels on a CPU, e.g. fcn-16",
-    "smp:ARCH/ENCODER": "a net of segmentation-models-pytorch, e.g. smp:unet/resnet34 (pip install 'dmt-vision[smp]')",
+    "fpn:ENCODER": "a feature pyramid on a timm encoder, e.g. fpn:resnet50: faster; skips instead of dilation",
+    "frozen-fpn:ENCODER": "the same, with only the decoder trained: for CPUs; starts from pretrained weights",
+    "fcn-W": "a tiny segmentation net, W wide, for CPUs, e.g. fcn-16",
+    "smp:ARCH/ENCODER": "any segmentation-models-pytorch net, e.g. smp:unet/resnet34 (pip install 'dmt-vision[smp]')",
 }
 DIVIDED = ("fcn-W", "deeplab2:ENCODER", "fpn:ENCODER", "smp:ARCH/ENCODER")
 """Nets that are an encoder and a decoder."""

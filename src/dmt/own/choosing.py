@@ -49,9 +49,9 @@ def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Fo
     asked = asked or Asked()
     contents = photos.open_folder(folder, asked.shards)
     if not contents.labeled:
-        raise DataError(f"{folder} has no labeled images; label a few of each class")
+        raise DataError(f"{folder} has no labeled images; label a few images of each class")
     if len(contents.classes) < 2:
-        raise DataError(f"{folder} has only one class, '{contents.classes[0]}'; label images of another one too")
+        raise DataError(f"{folder} has only one class, '{contents.classes[0]}'; label some images of another class too")
     side = _short_side(contents)
     return _pixels(contents, device, side, asked) if contents.pixels else _images(contents, device, side, asked)
 
@@ -123,11 +123,11 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         else schedules.for_images(options, large, net.published)
     )
     lines = (
-        f"task: images get labels, {len(contents.classes)} classes ({contents.layout})",
-        f"size={size}: the photos' shorter side has a median of {side}" + _cap(large, side, size),
+        f"task: image classification, {len(contents.classes)} classes ({contents.layout})",
+        f"size={size}: the median of the photos' shorter sides is {side}" + _cap(large, side, size),
         f"net={net.name}, start {net.start}: {net.why}",
         _second_line(net_b) if asked.net_b is None else "",
-        f"stored_views={options.stored_views}: the encoders look at each photo so often, before training"
+        f"stored_views={options.stored_views}: number of views of each photo that are encoded once, before training"
         if options.stored_views
         else "",
         held_out_line,
@@ -166,11 +166,11 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
     alike = net_b in (None, net.name)
     recipe = schedules.for_pixels(options, large, net.published, frozen=net.frozen, alike=alike)
     lines = (
-        f"task: pixels get labels, {len(contents.classes)} classes ({contents.layout})",
+        f"task: segmentation, {len(contents.classes)} classes ({contents.layout})",
         f"size={seen.size}, crop={seen.crop[0]},{seen.crop[1]}: {seen.why}",
         f"net={net.name}, start {net.start}: {net.why}",
         _second_line(net_b) if asked.net_b is None else "",
-        "by_class=true: images of rare classes are drawn as often as others" if options.by_class else "",
+        "by_class=true: images with rare classes are sampled as often as others" if options.by_class else "",
         held_out_line,
         _schedule_line(recipe, options.sizes.labeled, len(contents.unlabeled)),
     )
@@ -180,7 +180,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
 
 
 def _second_line(net_b: str | None) -> str:
-    return f"net_b={net_b}: two nets that see differently teach each other more" if net_b else ""
+    return f"net_b={net_b}: two different nets teach each other more" if net_b else ""
 
 
 def _default(start: str) -> str:
@@ -206,21 +206,18 @@ def _held_out(contents: FolderContents) -> tuple[int, str]:
         return count, f"validation={count}: held out from the labels, since there is no test/ to measure on"
     if count * (1 if contents.pixels else len(contents.classes)) >= JUDGES:
         return count, f"validation={count}: held out from the labels to choose between nets"
-    few = f"validation=0: {len(contents.labeled)} labels are too few to hold any out, so all of them teach"
+    few = f"validation=0: {len(contents.labeled)} labels are too few to hold any out, so all are used for training"
     if len(contents.labeled) >= folds.FEWEST:
-        return 0, f"{few}, and folds of them choose; images in val/ would choose between nets too"
-    return (
-        0,
-        f"{few}, and the last nets are used unchecked: nothing can warn you; put images into val/ to have them chosen",
-    )
+        return 0, f"{few}, and cross-validation chooses the settings; images in val/ would help choose between nets"
+    return 0, f"{few}, and the last nets are used unchecked: nothing can warn you; put images into val/ to choose"
 
 
 def _cap(large: bool, side: int, chosen: int) -> str:
-    return "" if large or chosen >= side // 16 * 16 else "; smaller than that, to be fast on a CPU"
+    return "" if large or chosen >= side // 16 * 16 else "; reduced for speed on a CPU"
 
 
 def _schedule_line(recipe: Recipe, labels: int, unlabeled: int) -> str:
     if not unlabeled:
-        return "schedule: there are no unlabeled images, so only labels can teach"
+        return "schedule: there are no unlabeled images, so training uses the labels only"
     rounds = f"{len(recipe.fractions)} rounds of epochs_round={recipe.epochs_round} over {unlabeled:,} images"
     return f"schedule: Baseline epochs={recipe.epochs} over {labels:,} labels, then {rounds}"

@@ -63,9 +63,9 @@ def _crop(side: float, most: int) -> int:
 
 def _why(limits: Limits, needed: int, size: int, longest: int) -> str:
     if longest <= size:
-        return f"your photos as they are, at most {longest} pixels long"
+        return f"your photos at full size, at most {longest} pixels on the longer side"
     if needed > limits.most:
-        return f"thin parts of your masks would need {needed}; no more than this, to be fast"
+        return f"thin parts of your masks would need {needed}; limited for speed"
     if needed > limits.usual:
-        return "photos are shrunk no further, since thin parts of your masks need these pixels"
-    return f"photos are shrunk to be fast; the thinnest parts of your masks would allow {needed}"
+        return "photos are not downscaled further, since thin parts of your masks need this resolution"
+    return f"photos are downscaled for speed; the thinnest parts of your masks would allow {needed}"

@@ -54,12 +54,15 @@ def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence
         gain = evidence.difference([rounds[-1]], [rounds[0]])
         judged = len(np.unique(rounds[0].image))  # rounds of masks are judged by some of the labels
         lines.append(
-            f"folds expect {rounds[0].score():.1f} from the Baseline and {rounds[-1].score():.1f} from {title}: "
-            f"{gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {judged} images)"
+            f"cross-validation predicts {rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for "
+            f"{title}: {gain.value:+.1f} ({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {judged} images)"
         )
         record["gain"] = [gain.value, gain.low, gain.high]
     elif rounds:
-        lines.append(f"folds expect nothing from {title}: one round is trained to compare; the Baseline is used")
+        lines.append(
+            f"cross-validation predicts no gain from {title}: one round is trained for comparison, and the Baseline "
+            "is used"
+        )
     if rounds:
         record["rounds"] = [each.score() for each in rounds]
         record["helps"] = tried.helps
@@ -70,8 +73,8 @@ def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
     """The same, and that another method was tried last."""
     assert so_far.said is not None
     usual, tried = catalogue.default(), at.tried[-1]
-    against = usual.title if "rounds" in so_far.record else "first nets"  # rounds of tuned nets are not tried
-    instead = f"{other.title} is trained instead; --method {usual.name} insists" if better else f"{usual.title} it is"
+    against = usual.title if "rounds" in so_far.record else "Baseline"  # rounds of tuned nets are not tried
+    instead = f"training {other.title}; --method {usual.name} overrides this" if better else f"training {usual.title}"
     line = f"{_prefix(at)}: {other.title} {tried.score:.1f}, {against} {so_far.said.score():.1f}: {instead}"
     record = {**so_far.record, "tried": [*so_far.record["tried"], _described(tried)]}
     return replace(so_far, lines=(*so_far.lines, line), record=record)
@@ -86,7 +89,7 @@ def replaced(so_far: Found, other: Method, chosen: Mapping[str, Any], config: Co
 
 def _prefix(at: Trials) -> str:
     """How a line about folds begins."""
-    return f"folds ({len(at.folds.parts)} of {len(at.folds.task.labeled)} labels)"
+    return f"cross-validation ({len(at.folds.parts)} folds, {len(at.folds.task.labeled)} labels)"
 
 
 def _described(trial: Tried) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Nets for a user's images: those that were asked for, else published ones that know photos, else small ones."""
+"""Nets for a user's images: those that were asked for, else pretrained ones, else small ones."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -74,34 +74,34 @@ class Net:
 def for_images(asked: Asked, large: bool, side: int) -> Net:
     """For photos that get one label each."""
     if asked.net is not None:
-        return Net(asked.net, asked.start_of(asked.net), "as you asked")
+        return Net(asked.net, asked.start_of(asked.net), "as requested")
     if asked.published and (side >= LARGE or asked.start is not None):
         start = asked.start or "wheel"
         learns = (
-            "only its last layer is trained on yours" + large * ", or all of it if folds of your labels prefer that"
+            "only its last layer is trained" + large * ", or all of it if cross-validation on your labels favors that"
         )
-        return Net(f"frozen:{KNOWN}", start, f"it is pretrained on photos, and {learns}")
+        return Net(f"frozen:{KNOWN}", start, f"pretrained on photos; {learns}")
     hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
     if large:
-        return Net("wrn-28-2", asked.start or "random", "a GPU is there" + hint)
-    return Net("resnet8-16", asked.start or "random", "a small net, since this is a CPU" + hint)
+        return Net("wrn-28-2", asked.start or "random", "there is a GPU" + hint)
+    return Net("resnet8-16", asked.start or "random", "a small net, suited to a CPU" + hint)
 
 
 def for_pixels(asked: Asked, large: bool, side: int) -> Net:
     """For photos with masks."""
     if asked.net is not None:
-        return Net(asked.net, asked.start_of(asked.net), "as you asked")
+        return Net(asked.net, asked.start_of(asked.net), "as requested")
     if asked.published and (side >= LARGE or asked.start is not None):
         start = asked.start or "wheel"
-        learns = "a GPU is there" if large else "only its decoder is trained on yours"
+        learns = "all of it is fine-tuned, since there is a GPU" if large else "only its decoder is trained"
         kind = "fpn" if large else "frozen-fpn"
-        return Net(f"{kind}:{KNOWN}", start, f"it is pretrained on photos, and {learns}")
+        return Net(f"{kind}:{KNOWN}", start, f"pretrained on photos; {learns}")
     hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
     start = asked.start or "random"
     if not large:
-        return Net("fcn-16", start, "a small net, since this is a CPU" + hint)
+        return Net("fcn-16", start, "a small net, suited to a CPU" + hint)
     smp = _installed("segmentation_models_pytorch")
-    return Net("smp:unet/resnet34" if smp else "fcn-32", start, "a GPU is there" + hint)
+    return Net("smp:unet/resnet34" if smp else "fcn-32", start, "there is a GPU" + hint)
 
 
 def _wheel() -> bool:

@@ -94,7 +94,7 @@ def within(
         left = configuration.flat(fewer)["stored_views"]
         given_up.append(f"stored_views={left} instead of {most}")
         if seconds(fewer) <= SHARE * budget:
-            line = f"to fit {_minutes(budget)} the run gives up {given_up[0]}: about {_minutes(seconds(fewer))} now"
+            line = f"to fit into {_minutes(budget)}, the run uses {given_up[0]}: about {_minutes(seconds(fewer))} now"
             return fewer, (line,)
     if whole > 4 * budget and len(config.recipe.fractions) > 3 and not config.recipe.lists:
         shorter = configuration.override(fewer, {"fractions": (0.4, 0.7, 1.0)})
@@ -108,7 +108,7 @@ def within(
     shown = configuration.shown
     given_up.append(", ".join(f"{key}={shown(after[key])} instead of {shown(before[key])}" for key in before))
     expected = seconds(shorter)
-    line = f"to fit {_minutes(budget)} the run gives up {' and '.join(given_up)}: about {_minutes(expected)} now"
+    line = f"to fit into {_minutes(budget)}, the run uses {' and '.join(given_up)}: about {_minutes(expected)} now"
     if expected <= budget:
         return shorter, (line,)
     return shorter, (line, "even the shortest schedule takes longer than the budget; the run will stop there")

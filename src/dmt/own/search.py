@@ -55,7 +55,9 @@ class Search:
         try:
             return self._run()
         except _OutOfTimeError:
-            return Found(lines=("folds: no time for them within the budget, so the schedule stays as proposed",))
+            return Found(
+                lines=("cross-validation: no time for it within the budget, so the schedule stays as proposed",)
+            )
 
     def _run(self) -> Found:
         began, cheap = time.monotonic(), self.config.stores_features("A")
@@ -153,8 +155,8 @@ class Search:
         if not weighted:
             return chosen, told
         best = trials.choose(chosen, [chosen, weighted])
-        who = "rare classes count more" if best is weighted else "all classes count alike"
-        return best, [*told, f"{who}: alike {chosen.score:.1f}, rare ones more {weighted.score:.1f}"]
+        who = "weighting rare classes higher" if best is weighted else "weighting all classes equally"
+        return best, [*told, f"{who}: equal {chosen.score:.1f}, by rarity {weighted.score:.1f}"]
 
     def _tuned(self, at: Trials, chosen: Tried, told: list[str], began: float) -> tuple[Found | None, list[str]]:
         """All of the nets, if first nets of that kind are clearly better on the same folds; then their rates."""
@@ -165,12 +167,12 @@ class Search:
             beside = Trials(replace(at.folds, task=task), at.lines, None, at.tried)
             tuned = beside.baseline(config, {"net": config.net})
         except _OutOfTimeError:
-            return None, [*told, "last layers only: no time to try all of the nets"]
+            return None, [*told, "training last layers only: no time to try fine-tuning"]
         if tuned is None:
             return None, told
         better = trials.clearly_better(tuned.said, chosen.said)
-        who = "all of the nets learn" if better else "only last layers learn"
-        told = [*told, f"{who}: all of the nets {tuned.score:.1f}, last layers {chosen.score:.1f}"]
+        who = "fine-tuning all layers" if better else "training last layers only"
+        told = [*told, f"{who}: all layers {tuned.score:.1f}, last layers {chosen.score:.1f}"]
         if not better:
             return None, told
         left = max(0.0, self.patience - (time.monotonic() - began))

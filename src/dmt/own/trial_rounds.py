@@ -102,7 +102,7 @@ def of_masks(
         return TrialRounds(chosen, [], [])
     best = max(range(len(rounds)), key=lambda number: (rounds[number].score(), number))
     before, *after = (f"{each.score():.1f}" for each in rounds)
-    told = f"{best} of {len(after)} rounds: {before} before them, then {', '.join(after)} ({len(part[0])} images)"
+    told = f"{best} of {len(after)} rounds: {before} without, then {', '.join(after)} ({len(part[0])} held-out images)"
     settings = dict(chosen.settings)
     if best < len(after) and "fractions" not in fixed and not recipe.lists:
         settings["fractions"] = recipe.fractions[: max(best, 1)]

@@ -27,7 +27,7 @@ def sentence(study: Study) -> str:
 def doubts(study: Study) -> list[str]:
     """What the verdict does not say by itself."""
     errors = dict.fromkeys(each for job in study.jobs for each in job.warnings)
-    trained = "Warning: the scores may mean nothing, since it was trained on images with errors"
+    trained = "Warning: the scores may be meaningless, since it was trained on images with errors"
     sentences = [f"{trained}: {error}" for error in errors]
     ended = [(studies.title(job.method), job) for job in study.jobs if job.ended is not None]
     sentences += [f"{title}, seed {job.seed}: {job.ended}." for title, job in ended]

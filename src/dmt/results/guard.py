@@ -61,8 +61,8 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
         yield Finding("no gain", "", text, gentler)
         return
     if job.doubted:
-        text = "folds of the labels expect nothing from rounds, so the Baseline is used"
-        yield Finding("no gain", "", text, f"more labels; --method {job.method} uses {title} all the same")
+        text = "cross-validation on the labels predicts no gain from rounds, so the Baseline is used"
+        yield Finding("no gain", "", text, f"more labels, or --method {job.method} to use {title} regardless")
     change = gain(job, base)
     if change is None or change.low > 0:
         return
@@ -72,7 +72,7 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
     else:
         text = f"{title} is indistinguishable from Baseline with the same labels: {guard_rules.points(change)}"
         more = ", more unlabeled images" if catalogue.get(job.method).semi_supervised else ""
-        yield Finding("no gain", "", text, f"several --seeds, more images to measure on{more}")
+        yield Finding("no gain", "", text, f"several --seeds, more images to evaluate on{more}")
 
 
 def _gentler(job: JobResult) -> str:
@@ -181,9 +181,9 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
     before = {base.seed: base for base in bases if base.finished}
     pairs = [(job, before[job.seed]) for job in finished if job.seed in before]
     if not pairs:
-        return f"{title} has no Baseline to be compared with; fit without --no-baseline adds it"
+        return f"{title} has no Baseline to compare with; repeat the fit without --no-baseline to add it"
     if any(math.isnan(difference(*pair)) for pair in pairs):
-        return f"{title} cannot be compared with Baseline: there is no truth to measure them by"
+        return f"{title} cannot be compared with Baseline: there are no test or validation labels"
     first = sum(_kept_first(*pair) for pair in pairs)
     if first == len(pairs):
         return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"

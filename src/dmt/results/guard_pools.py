@@ -16,7 +16,7 @@ SKEWED = 0.125
 def of_pool(job: JobResult) -> Iterator[Finding]:
     """About the unlabeled photos of a user; known before any net is trained."""
     if job.pool is not None and job.pool.told and any(stage.labels is not None for stage in job.stages):
-        remedy = "without them if they show something else, or with labels for some of them"
+        remedy = "removing them if they show something else, or labeling some of them"
         yield Finding("foreign", "", str(job.pool), remedy)
 
 
@@ -34,9 +34,9 @@ def of_shares(job: JobResult, stage: StageResult) -> Iterator[Finding]:
         return
     most, least = int((shares - due).argmax()), int((shares - due).argmin())
     text = (
-        f"the unlabeled images seem to hold other shares of the classes than the labels do: {shares[most]:.0%} are "
-        f"called {names(job, [most])} and {due[most]:.0%} of the labels are, {shares[least]:.0%} "
-        f"{names(job, [least])} and {due[least]:.0%}"
+        f"the class proportions of the unlabeled images seem to differ from those of the labels: {shares[most]:.0%} "
+        f"are predicted as {names(job, [most])} ({due[most]:.0%} of the labels), {shares[least]:.0%} as "
+        f"{names(job, [least])} ({due[least]:.0%} of the labels)"
     )
-    remedy = f"more labels of {names(job, [least])}, or nothing if you know that it is so"
+    remedy = f"more labels of {names(job, [least])}, or nothing if you expect this"
     yield Finding("skewed", stage.title, text, remedy, names(job, [most, least]))

@@ -89,8 +89,8 @@ def of_labels(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     top = _collapse(counts, due)
     if top is not None:
         share = counts[top] / counts.sum()
-        text = f"{share:.0%} of the pseudo labels are {names(job, [top])}, and {due[top]:.0%} of the labels"
-        remedy = f"{_slower(job, stage)}, or {_balanced(stage)}more labels of the others"
+        text = f"{share:.0%} of the pseudo labels are {names(job, [top])}, but only {due[top]:.0%} of the labels are"
+        remedy = f"{_slower(job, stage)}, or {_balanced(stage)}more labels of the other classes"
         yield Finding("collapsed", stage.title, text, remedy, names(job, [top]))
         return
     earlier = _before(job, stage)
@@ -106,8 +106,8 @@ def _hardly_any(job: JobResult, stage: StageResult, gone: list[int], due: np.nda
     expected = due[gone].sum() * stage.labels["kept"]
     has, its = ("has", "its") if len(gone) == 1 else ("have", "their")
     text = (
-        f"{names(job, gone)} {has} hardly any pseudo labels: {kept:,} {'is' if kept == 1 else 'are'} kept, and "
-        f"{expected:,.0f} would be {its} share as among the labels"
+        f"{names(job, gone)} {has} hardly any pseudo labels: {kept:,} {'is' if kept == 1 else 'are'} kept, but "
+        f"{expected:,.0f} would match {its} share of the labels"
     )
     which = names(job, gone) if len(gone) <= NAMED else "these classes"
     about = ", ".join(names(job, [label]) for label in gone)
@@ -133,7 +133,7 @@ def _collapsed(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     top = _collapse(confusion.sum(0), truth)
     if top is not None:
         share = confusion.sum(0)[top] / confusion.sum()
-        text = f"the net calls {share:.0%} of the validation images {names(job, [top])}, and {truth[top]:.0%} are"
+        text = f"the net predicts {share:.0%} of validation as {names(job, [top])}, but only {truth[top]:.0%} is"
         yield Finding("collapsed", stage.title, text, _trained(job, stage), names(job, [top]))
 
 
@@ -169,8 +169,8 @@ def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     text = _agreement(stage, teacher, labels)
     if text is not None:
         pair = len(job.lines) > 1
-        ways = "two different nets or starts (--set net_b=…), or --set share=0.8" if pair else "fewer rounds"
-        yield Finding("alike", stage.title, f"{text}: DMT is then plain self-training", ways)
+        ways = "two different nets or initial weights (--set net_b=…), or --set share=0.8" if pair else "fewer rounds"
+        yield Finding("alike", stage.title, f"{text}: DMT then amounts to plain self-training", ways)
 
 
 def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, object]) -> str | None:
@@ -188,8 +188,8 @@ def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, objec
     sites, apart = int(mine.count.sum()), evidence.apart(mine, theirs)
     if wrong < ENOUGH or apart * sites >= ALIKE * wrong:
         return None
-    share = f"{apart:.1%} of validation, of which {wrong / sites:.1%} are wrong"
-    return f"the net hardly differs from its teacher {teacher.name}: on {share}"
+    share = f"{apart:.1%} of validation, with an error rate of {wrong / sites:.1%}"
+    return f"the net hardly differs from its teacher {teacher.name}: they disagree on {share}"
 
 
 def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
@@ -200,7 +200,7 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     if "validation" not in stage.outcome["scores"]:
         if job.helps is not None:  # folds have shown it
             return
-        text = "without validation images nothing shows whether a round helps, and the last net is used"
+        text = "without validation images there is no way to tell whether a round helps, so the last net is used"
         yield Finding("unsure", stage.title, text, more)
         return
     found = stage.evidence("validation", "raw")
@@ -209,7 +209,7 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     drawn = evidence.interval(found.score(), evidence.spread([found], []))
     margin = (drawn.high - drawn.low) / 2
     if margin > UNSURE or found.images < FEW:
-        text = f"{found.images} validation images are too few to know whether a round helps"
+        text = f"{found.images} validation images are too few to tell whether a round helps"
         text += f": a score of {drawn.value:.1f} may be off by {margin:.1f} points" if margin else ""
         yield Finding("unsure", stage.title, text, more)
 

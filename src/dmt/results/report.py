@@ -84,7 +84,7 @@ class Report:
         """What is wrong with the images, if somebody trained on them anyway: once for all jobs on the same ones."""
         several = len({self._name(job) for job in self.jobs}) > 1
         found = [(f"{self._name(job)}: " if several else "", each) for job in self.jobs for each in job.warnings]
-        return [f"warning: {name}the scores may mean nothing: {each}" for name, each in dict.fromkeys(found)]
+        return [f"warning: {name}the scores may be meaningless: {each}" for name, each in dict.fromkeys(found)]
 
     def warnings(self) -> list[str]:
         """What the guard found, one line each; what methods or rounds have in common is said once."""
@@ -118,19 +118,17 @@ class Report:
     def _explained(self, pairs: bool) -> str:
         """What the columns of the summary are."""
         note = (
-            f"shipped: of the {self._kept()} nets, the one that does best on validation; gain: over Baseline with "
-            f"the same seeds,\nof one seed with its range in 90 % of draws of the images."
+            f"shipped: of the {self._kept()} nets, the best on validation; gain: over Baseline with the same seeds,\n"
+            f"for one seed with a 90 % bootstrap range over the images."
         )
         if pairs:
             note = (
-                f"A, B, EMA: the {self._kept()} nets of a pair, one by one; both: the mean of their probabilities, "
-                f"which ships unless validation objects;\ngain: shipped over shipped of Baseline with the same seeds, "
-                f"of one seed with its range in 90 % of draws of the images; single: one net over one net."
+                f"A, B, EMA: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, "
+                f"which ships unless one net is clearly better on validation;\ngain: over the shipped Baseline with "
+                f"the same seeds, for one seed with a 90 % bootstrap range over images; single: one net over one net."
             )
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
-            note += (
-                "\nWithout test images the scores are those of the validation images, which also chose the shipped net."
-            )
+            note += "\nThere are no test images: scores are on the validation images, which also chose the shipped net."
         return note
 
     def _kept(self) -> str:

@@ -154,7 +154,7 @@ class Tuning:
     def cautions(self) -> list[str]:
         """What to keep in mind."""
         least = self.verdict.least
-        said = [f"warning: the scores may mean nothing: {each}" for each in self.warnings]
+        said = [f"warning: the scores may be meaningless: {each}" for each in self.warnings]
         if not math.isnan(least):
             said.append(f"differences below about {least:.1f} points are indistinguishable from chance here")
         already_said = self.verdict.few and self.default.failed is None  # by words()

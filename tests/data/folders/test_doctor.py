@@ -46,7 +46,7 @@ def test_what_is_there_and_what_would_be_done(classes: Path) -> None:
     diagnosis = doctor.examine(contents, survey.survey(contents), "about 2 minutes", ["size=48: small", "net=[bold]x"])
     assert not diagnosis.fatal
     assert diagnosis.issues == ()
-    for line in ("18 labeled, 8 unlabeled, 6 test", "height 48; width 64", "nothing is wrong", contents.layout):
+    for line in ("18 labeled, 8 unlabeled, 6 test", "height 48; width 64", "no problems found", contents.layout):
         assert line in diagnosis.text
     assert "│ disk     │       6 │    2 │" in diagnosis.text
     assert diagnosis.text.endswith("what it would do\n  size=48: small\n  net=[bold]x\n  about 2 minutes\n")

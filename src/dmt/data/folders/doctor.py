@@ -101,10 +101,10 @@ def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
 
 def _overview(contents: FolderContents, survey: Survey) -> str:
     parts = [f"{len(photos):,} {name}" for name, photos in contents.parts() if photos]
-    kind = "pixels" if contents.pixels else "images"
+    task = "segmentation" if contents.pixels else "classification"
     lines = [
         f"{shown(contents.root)}: {shown(contents.layout)}",
-        f"{kind} get labels, {_count(len(contents.classes), 'class', 'classes')}; images: {', '.join(parts) or 'none'}",
+        f"{task}, {_count(len(contents.classes), 'class', 'classes')}; images: {', '.join(parts) or 'none'}",
         _table(contents, survey),
     ]
     seen = survey.dimensions
@@ -136,7 +136,7 @@ def _table(contents: FolderContents, survey: Survey) -> str:
 
 def _wrong(found: Sequence[Issue]) -> str:
     if not found:
-        return "nothing is wrong"
+        return "no problems found"
     counts = [(sum(issue.severity == each for issue in found), each) for each in SEVERITIES]
     said = ", ".join(_count(count, each, f"{each}s") for count, each in counts if count)
     advice = "; a run would be meaningless: fix the errors first" if counts[0][0] else ""
