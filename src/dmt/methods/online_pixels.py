@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dmt.errors import unknown
 from dmt.methods.online import StageOptions, one_stage
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
@@ -10,6 +11,7 @@ from dmt.objectives.auxiliary import CCT
 from dmt.objectives.flaws import GCT
 from dmt.objectives.judged import S4GAN, AdvSemiSeg
 from dmt.objectives.multi_label import S4GANMultiLabel
+from dmt.objectives.perturbations import KINDS
 from dmt.objectives.perturbed import UniMatch, UniMatchV2
 from dmt.objectives.slow_pasted import AugSeg, ClassMix
 from dmt.options import option, require
@@ -64,11 +66,18 @@ class CCTOptions(StageOptions):
 
     weight: float = option(30.0, "weight of the unlabeled term after its ramp")
     ramp: float = option(0.1, "share of the training over which that weight grows")
-    decoders: int = option(6, "auxiliary decoders for each of three kinds of perturbation")
+    decoders: int = option(6, "auxiliary decoders for each perturbation; context, objects and adversarial have a third")
+    perturbations: tuple[str, ...] = option(KINDS, f"of features, some of {', '.join(KINDS)}")
+    background: int = option(0, "number of the class that is no object, for cutout, context and objects")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require("cct.decoders", self.decoders, self.decoders >= 1, "at least 1")
+        require("cct.background", self.background, self.background >= 0, "at least 0")
+        require("cct.perturbations", "none", bool(self.perturbations), f"some of {', '.join(KINDS)}")
+        for name in self.perturbations:
+            if name not in KINDS:
+                raise unknown("cct.perturbations", name, KINDS)
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,9 @@ def unimatch_v2(recipe: Recipe, own: UniMatchV2Options) -> Plan:
 
 
 def cct(recipe: Recipe, own: CCTOptions) -> Plan:
-    return one_stage(recipe, own, CCT(own.weight, own.ramp, own.decoders, own.schedule(recipe).descent))
+    kinds = tuple(kind for kind in KINDS if kind in own.perturbations)  # one order, so that stages are known again
+    descent = own.schedule(recipe).descent
+    return one_stage(recipe, own, CCT(own.weight, own.ramp, own.decoders, descent, kinds, own.background))
 
 
 def adv_semi_seg(recipe: Recipe, own: AdvSemiSegOptions) -> Plan:

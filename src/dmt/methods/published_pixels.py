@@ -14,9 +14,13 @@ from dmt.methods.online_pixels import (
     UniMatchOptions,
     UniMatchV2Options,
 )
+from dmt.objectives.perturbations import ADVERSARIAL, CHANNELS, NOISE, SALIENT
 
 _POLY: dict[str, Any] = {"rate_ramp": "poly"}
 _DEEPLAB2: dict[str, Any] = _POLY | {"rate": 2.5e-3, "encoder": 0.1, "weight_decay": 5e-4}
+_CCT: dict[str, Any] = _POLY | {
+    "epochs": 45, "labeled": 10, "unlabeled": 10, "rate": 1e-2, "encoder": 0.1, "weight_decay": 1e-4
+}  # fmt: skip
 _VIT: dict[str, Any] = _POLY | {
     "epochs": 60, "labeled": 16, "unlabeled": 16, "rate": 2e-4, "encoder": 0.025, "optimizer": "adamw",
     "weight_decay": 0.01,
@@ -27,7 +31,7 @@ VOC: tuple[MethodOptions, ...] = (
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4),
     UniMatchOptions(**_POLY, epochs=80, labeled=8, unlabeled=8, rate=1e-2, encoder=0.1, weight_decay=1e-4),
     UniMatchV2Options(**_VIT),
-    CCTOptions(**_POLY, epochs=45, labeled=10, unlabeled=10, rate=1e-2, encoder=0.1, weight_decay=1e-4),
+    CCTOptions(**_CCT),
     AdvSemiSegOptions(**_DEEPLAB2, epochs=20, labeled=10, unlabeled=10),
     S4GANOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
     S4GANMultiLabelOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
@@ -38,10 +42,11 @@ CITYSCAPES: tuple[MethodOptions, ...] = (
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4, ema=0.996, threshold=0.0),
     UniMatchOptions(**_POLY, epochs=240, labeled=8, unlabeled=8, rate=5e-3, weight_decay=1e-4, threshold=0.0),
+    CCTOptions(**_CCT, perturbations=(CHANNELS, SALIENT, NOISE, ADVERSARIAL)),  # no class of it is background
     S4GANOptions(**_DEEPLAB2, epochs=100, labeled=8, unlabeled=8, threshold=0.7, judge_rate=1e-5),
     S4GANMultiLabelOptions(**_DEEPLAB2, epochs=100, labeled=8, unlabeled=8, threshold=0.7, judge_rate=1e-5),
 )
-"""Of methods that were published with others for it."""
+"""Of methods that were published with others for it, or need others."""
 
 SCORES: dict[str, dict[str, float]] = {
     "voc-1of106": {"cutmix-seg": 53.79},
