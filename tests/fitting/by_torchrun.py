@@ -93,7 +93,7 @@ class Double(nn.Module):
         return self.body[-1](features[0])  # type: ignore[no-any-return]
 
     def presence(self, images: Tensor) -> Tensor:
-        return self(images).mean((2, 3))
+        return self.forward(images).mean((2, 3))
 
 
 def images_of(plan: BatchPlan, execution: Execution) -> Batches:
