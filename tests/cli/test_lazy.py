@@ -54,7 +54,6 @@ def test_help_of_every_verb_is_printed_without_torch() -> None:
         ([], 2),
         (["fitt"], 2),
         (["fit", "digits", "--metod", "dmt"], 2),
-        (["fit", "digits"], 2),
         (["score", "runs/a", "--seed", "one"], 2),
     ],
 )

@@ -33,6 +33,8 @@ from dmt.fitting import run
 from dmt.models import build
 from dmt.objectives.base import Objective
 from dmt.objectives.itself import PiModel
+from dmt.objectives.judged import S4GAN
+from dmt.objectives.multi_label import S4GANMultiLabel
 from dmt.objectives.peers import CrossPseudoPasted
 from dmt.objectives.perturbed import UniMatch
 from dmt.objectives.stored import Stored
@@ -60,6 +62,7 @@ OBJECTIVES: dict[str, Objective] = {
     "pixels": Stored("dynamic", gamma=4.0),
     "pixels, two nets": CrossPseudoPasted(),
     "pixels, features": UniMatch(threshold=0.3),
+    "pixels, classes of images": S4GANMultiLabel(S4GAN(semi=0.0, matching=0.0, judge_width=2), start=0.0),
 }
 
 
@@ -88,6 +91,9 @@ class Double(nn.Module):
 
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
         return self.body[-1](features[0])  # type: ignore[no-any-return]
+
+    def presence(self, images: Tensor) -> Tensor:
+        return self.forward(images).mean((2, 3))
 
 
 def images_of(plan: BatchPlan, execution: Execution) -> Batches:
@@ -121,7 +127,9 @@ def trained(name: str, processes: Processes | None = None) -> dict[str, Tensor]:
     schedule = Schedule(1, Descent(0.05), "cosine", LABELED, UNLABELED, ema=0.9)
     memory = objective.memory(Sizes(20, 40, 60), 4)
     nets = {line: Double(seed, 4, pixels) for seed, line in enumerate("AB"[: objective.lines])}
-    trainer = Trainer(nets, Training(objective, schedule, STEPS, seed=1, memory=memory), source, execution)
+    torch.manual_seed(2)
+    beside = objective.parts(3, 4)
+    trainer = Trainer(nets, Training(objective, schedule, STEPS, 1, beside, memory), source, execution)
     for _ in range(STEPS):
         trainer.advance(trainer.draw())
     trainer.close()

@@ -27,7 +27,7 @@ from dmt.errors import ConfigError
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.methods.plan import Plan
-from dmt.objectives.base import Cast, DividedNet, Net, Objective, Progress
+from dmt.objectives.base import Cast, ClassTeller, DividedNet, Net, Objective, Progress
 from dmt.reporting import report_file
 from dmt.results.report import Report
 from dmt.runs import stopping
@@ -95,7 +95,7 @@ class Sure(nn.Module):
         super().__init__()
         head = nn.Conv2d(WIDTH, CLASSES, 1) if pixels else nn.Conv2d(WIDTH, CLASSES, (SHAPE.height, SHAPE.width))
         self.body = nn.Sequential(nn.Conv2d(3, WIDTH, 3, padding=1), nn.Tanh(), head)
-        self.encoder, self.head = self.body[:2], head
+        self.encoder, self.head, self.teller = self.body[:2], head, nn.Linear(WIDTH, CLASSES)
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in self.parameters():
@@ -115,6 +115,9 @@ class Sure(nn.Module):
 
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
         return 20 * self.head(features[0])  # type: ignore[no-any-return]
+
+    def presence(self, images: Tensor) -> Tensor:
+        return self.teller(self.embed(images))  # type: ignore[no-any-return]
 
 
 class Deaf:
@@ -145,6 +148,10 @@ class Deaf:
         assert isinstance(self._net, DividedNet)
         known = _among(features[0], self._net.features(self._labeled)[0])
         return _still(self._net.decode(features, size), known)
+
+    def presence(self, images: Tensor) -> Tensor:
+        assert isinstance(self._net, ClassTeller)
+        return _still(self._net.presence(images), _among(images, self._labeled))
 
 
 def _among(rows: Tensor, known: Tensor) -> Tensor:
@@ -350,6 +357,10 @@ class _Looking:
 
     def __call__(self, images: Tensor) -> Tensor:
         return self._net.peek(images)
+
+    @torch.no_grad()
+    def presence(self, images: Tensor) -> Tensor:
+        return self._net.presence(images)
 
 
 @every_taught

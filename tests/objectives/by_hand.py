@@ -98,6 +98,10 @@ class Table:
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
         return features[0]
 
+    def presence(self, images: Tensor) -> Tensor:
+        """A class is in an image as far as it is in its pixels, on average."""
+        return self(images).mean((2, 3))
+
 
 class SlowTable(Table):
     """A slow copy of that kind: without gradient, as the trainer hands it out."""

@@ -6,7 +6,6 @@ from torch import nn
 
 from dmt.core import noise
 from dmt.core.pasting import ClassDraw, Paste
-from dmt.objectives.auxiliary import CCT, CCTDraw
 from dmt.objectives.flaws import GCT
 from dmt.objectives.judged import S4GAN, AdvSemiSeg, JudgedDraw
 from dmt.objectives.perturbed import PerturbedDraw, UniMatch, UniMatchV2
@@ -82,20 +81,6 @@ def unimatch_v2(ours: list[Logits], _: list[Logits], slow: list[Logits]) -> floa
 
 SEEDS = torch.tensor([4, 9])
 TWICE = PerturbedDraw((BOX, BOX), SEEDS, torch.tensor([False, True]))
-
-
-def cct(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:
-    """Decoders that change nothing, one for each kind of perturbation."""
-    features, target = ours[0]["weak"], p(theirs[0]["weak"])
-    channels, salient = CCT_DRAW.seeds[:, :, 0].T
-    masks = 2.0 * (noise.uniform(channels, 3).numpy() < 0.5)[:, :, None, None]
-    activation = theirs[0]["weak"].mean(1)
-    share = 0.7 + 0.2 * noise.uniform(salient, 1).numpy()[:, :, None]
-    quiet = (activation < activation.max(axis=(1, 2), keepdims=True) * share)[:, None]
-    assert 0 < quiet.mean() < 1
-    shake = 1.0 + 0.3 * (2.0 * noise.uniform(CCT_DRAW.noise[0], 6).numpy() - 1.0).reshape(3, 1, 2)
-    terms = [mean(((p(features * each) - target) ** 2).sum(1) / 3) for each in (masks, quiet, shake)]
-    return supervised(ours[0][LABELED]) + 7.0 * 0.5 * sum(terms) / 3
 
 
 def score(probabilities: np.ndarray, slope: tuple[float, ...] = SCORES, bias: float = -0.9) -> np.ndarray:
@@ -210,14 +195,6 @@ class LinearOfImages(Linear):
         return super().forward(maps).mean((1, 2)), maps.mean((2, 3))
 
 
-class Same(nn.Module):
-    """A decoder that changes nothing."""
-
-    def forward(self, features: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-        return features
-
-
-CCT_DRAW = CCTDraw(torch.tensor(0.5), torch.tensor([[[4], [9]], [[11], [2]]]), torch.tensor([3]))
 SEED_TABLES = JudgedDraw(torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 3, dtype=torch.int64))
 
 
@@ -239,7 +216,6 @@ _ALL: list[Case] = [
     Case(AugSeg(0.65, weight=2.0), _augseg_draw(1.0), augseg(patched=False), True, name="plain"),
     Case(UniMatch(0.95), TWICE, unimatch, True),
     Case(UniMatchV2(0.65), TWICE, unimatch_v2, True),
-    Case(CCT(7.0, each=1), CCT_DRAW, cct, True, parts={"decoders": nn.ModuleList(Same() for _ in range(3))}),
     Case(
         AdvSemiSeg(0.45, semi=0.7, adversarial=0.3, adversarial_unlabeled=0.2), torch.tensor(0.5), adv_semi_seg, True,
         parts={"judge": Linear(0, -0.9)},

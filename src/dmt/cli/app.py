@@ -81,10 +81,17 @@ def root(
 @app.command()
 def fit(
     data: DataArg,
-    out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.")],
+    out_: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="The run's folder.  [default: runs/NAME OF DATA]")
+    ] = None,
     method: Annotated[
         str | None,
-        typer.Option("--method", "-m", help="A method from `dmt list`.  [default: dmt]"),
+        typer.Option(
+            "--method",
+            "-m",
+            help="A method from `dmt list`.  [default: dmt; on your images with a GPU, the one that cross-validation "
+            "prefers]",
+        ),
     ] = None,
     compare: Annotated[
         str | None, typer.Option(metavar="A,B,…", help="Several methods instead of one, trained on the same split.")
@@ -124,7 +131,8 @@ def fit(
     folds: Annotated[
         bool,
         typer.Option(
-            help="Before a new run on your images, choose rates, lengths and γ by cross-validation on your labels."
+            help="Before a new run on your images, choose rates, lengths, γ and, on a GPU, the method by "
+            "cross-validation on your labels."
         ),
     ] = True,
     jobs: JobsOpt = None,
@@ -133,7 +141,7 @@ def fit(
     """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
 
     \b
-    dmt fit photos/ --out runs/photos
+    dmt fit photos/                                                       the run is in runs/photos
     dmt fit photos/ --unlabeled 'https://host/{000..099}.tar' --out runs/photos
     dmt fit digits --method dmt --seed 1 --out runs/a
     dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --out runs/cmp
@@ -149,12 +157,13 @@ def fit(
     if seed is not None and seeds is not None:
         raise ConfigError("give --seed for one or --seeds for several, not both")
     from dmt import config as configuration
-    from dmt.fitting import run
+    from dmt.fitting import folder_policy, run
     from dmt.runs import joining, starting
 
+    place = out_ or Path("runs") / Path(data).resolve().name
     report = run.fit(
         data,
-        out=out_,
+        out=place,
         method=method if compare is None else [name.strip() for name in compare.split(",")],
         baseline=baseline,
         keep=keep,
@@ -174,9 +183,10 @@ def fit(
     if not joining.leads():
         return
     out.print(str(report), markup=False)
-    out.print(
-        f"everything is in {out_}; for charts: dmt report {shlex.quote(str(out_))} --out report.html", markup=False
-    )
+    named = shlex.quote(str(place))
+    out.print(f"everything is in {place}; for charts: dmt report {named} --out report.html", markup=False)
+    if folder_policy.own_folder(data) is not None:
+        out.print(f"to use it on new images: dmt predict {named} IMAGES/", markup=False)
 
 
 @app.command()

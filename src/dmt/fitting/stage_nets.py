@@ -69,6 +69,7 @@ class StageNets:
         must = f"a number for each of the {classes} classes"
         require("class_weights", list(weights), len(weights) in (0, classes), must)
         spec = task.net_spec(self.config.net_of(line))
+        beside.add_class_filters(stage.objective, nets, spec, work.stream_seed)
         parts = beside.parts(stage.objective, nets[line], spec, work.stream_seed)
         memory = stage.objective.memory(task.sizes(0), classes)
         clean = partial(task.clean_images, work.stream_seed)

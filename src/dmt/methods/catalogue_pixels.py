@@ -75,6 +75,16 @@ PIXEL_METHODS: tuple[Method, ...] = (
         options=online_pixels.S4GANOptions,
     ),
     Method(
+        "s4gan-mlmt",
+        "s4GAN + MLMT",
+        "the same, and classes that a classifier of images, taught by its slow copy, does not see are switched off",
+        "online",
+        online_pixels.s4gan_mlmt,
+        reference="Mittal et al., TPAMI 2021",
+        serves=("pixels",),
+        options=online_pixels.S4GANMultiLabelOptions,
+    ),
+    Method(
         "gct",
         "GCT",
         "two nets: at each pixel, the one that a flaw detector rates better teaches the other",

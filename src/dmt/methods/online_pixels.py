@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dmt.errors import unknown
 from dmt.methods.online import StageOptions, one_stage
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
 from dmt.objectives.auxiliary import CCT
 from dmt.objectives.flaws import GCT
 from dmt.objectives.judged import S4GAN, AdvSemiSeg
+from dmt.objectives.multi_label import S4GANMultiLabel
+from dmt.objectives.perturbations import KINDS
 from dmt.objectives.perturbed import UniMatch, UniMatchV2
 from dmt.objectives.slow_pasted import AugSeg, ClassMix
 from dmt.options import option, require
@@ -63,11 +66,18 @@ class CCTOptions(StageOptions):
 
     weight: float = option(30.0, "weight of the unlabeled term after its ramp")
     ramp: float = option(0.1, "share of the training over which that weight grows")
-    decoders: int = option(6, "auxiliary decoders for each of three kinds of perturbation")
+    decoders: int = option(6, "auxiliary decoders for each perturbation; context, objects and adversarial have a third")
+    perturbations: tuple[str, ...] = option(KINDS, f"of features, some of {', '.join(KINDS)}")
+    background: int = option(0, "number of the class that is no object, for cutout, context and objects")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require("cct.decoders", self.decoders, self.decoders >= 1, "at least 1")
+        require("cct.background", self.background, self.background >= 0, "at least 0")
+        require("cct.perturbations", "none", bool(self.perturbations), f"some of {', '.join(KINDS)}")
+        for name in self.perturbations:
+            if name not in KINDS:
+                raise unknown("cct.perturbations", name, KINDS)
 
 
 @dataclass(frozen=True)
@@ -104,14 +114,36 @@ class AdvSemiSegOptions(JudgedOptions):
 
 
 @dataclass(frozen=True)
-class S4GANOptions(JudgedOptions):
-    """Of s4GAN."""
-
-    group: ClassVar[str] = "s4gan"
+class ImageJudgedOptions(JudgedOptions):
+    """What s4GAN has with and without its branch."""
 
     threshold: float = option(0.6, "images that the judge scores higher teach their own labels")
     semi: float = option(1.0, "weight of these labels")
     matching: float = option(0.1, "weight of the distance between the judge's features of truth and of predictions")
+
+
+@dataclass(frozen=True)
+class S4GANOptions(ImageJudgedOptions):
+    """Of s4GAN."""
+
+    group: ClassVar[str] = "s4gan"
+
+
+@dataclass(frozen=True)
+class S4GANMultiLabelOptions(ImageJudgedOptions):
+    """Of s4GAN with MLMT."""
+
+    group: ClassVar[str] = "s4gan_mlmt"
+
+    ema: float | None = option(0.999, "decay of the slow copy, whose classifier teaches the net's")
+    consistency: float = option(1.0, "weight of what the classifier learns from its slow copy, after its ramp")
+    start: float = option(0.1, "share of the training before it does; over the next half that weight grows")
+    present: float = option(0.2, "outside of training, classes that the classifier gives less are switched off")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require("s4gan_mlmt.start", self.start, 0 <= self.start <= 1, "from 0 to 1")
+        require("s4gan_mlmt.present", self.present, 0 <= self.present <= 1, "from 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -143,7 +175,9 @@ def unimatch_v2(recipe: Recipe, own: UniMatchV2Options) -> Plan:
 
 
 def cct(recipe: Recipe, own: CCTOptions) -> Plan:
-    return one_stage(recipe, own, CCT(own.weight, own.ramp, own.decoders, own.schedule(recipe).descent))
+    kinds = tuple(kind for kind in KINDS if kind in own.perturbations)  # one order, so that stages are known again
+    descent = own.schedule(recipe).descent
+    return one_stage(recipe, own, CCT(own.weight, own.ramp, own.decoders, descent, kinds, own.background))
 
 
 def adv_semi_seg(recipe: Recipe, own: AdvSemiSegOptions) -> Plan:
@@ -153,8 +187,16 @@ def adv_semi_seg(recipe: Recipe, own: AdvSemiSegOptions) -> Plan:
     return one_stage(recipe, own, objective)
 
 
+def _s4gan(own: ImageJudgedOptions) -> S4GAN:
+    return S4GAN(own.threshold, own.semi, own.matching, own.judge_rate, own.judge_width)
+
+
 def s4gan(recipe: Recipe, own: S4GANOptions) -> Plan:
-    return one_stage(recipe, own, S4GAN(own.threshold, own.semi, own.matching, own.judge_rate, own.judge_width))
+    return one_stage(recipe, own, _s4gan(own))
+
+
+def s4gan_mlmt(recipe: Recipe, own: S4GANMultiLabelOptions) -> Plan:
+    return one_stage(recipe, own, S4GANMultiLabel(_s4gan(own), own.consistency, own.start, own.present))
 
 
 def gct(recipe: Recipe, own: GCTOptions) -> Plan:

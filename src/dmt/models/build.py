@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
 from dmt.models import cnn13, deeplab, embedding, fpn, names, smp_nets, torchvision_pair
+from dmt.models.class_filter import ClassFilter
 from dmt.models.encoder_decoder import EncoderDecoder
 from dmt.models.fcn import SmallFCN
 from dmt.models.frozen import Frozen, Tuned
@@ -63,7 +64,12 @@ class NetSpec:
 
 
 class Normalized(nn.Module):
-    """A net together with its input normalization, so that every net takes images in [0, 1]."""
+    """A net together with its input normalization, so that every net takes images in [0, 1].
+
+    Attributes:
+        class_filter: what switches classes off outside of training; None for nearly all nets. A net that was saved with
+            one gets one when it is loaded, so whoever builds nets by their names need not know of it.
+    """
 
     mean: Tensor
     std: Tensor
@@ -71,11 +77,31 @@ class Normalized(nn.Module):
     def __init__(self, body: nn.Module, normalization: Normalization) -> None:
         super().__init__()
         self.body = body
+        self.class_filter: ClassFilter | None = None
         self.register_buffer("mean", torch.tensor(normalization.mean).view(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(normalization.std).view(1, -1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.body(self._normal(images))  # type: ignore[no-any-return]
+        normal = self._normal(images)
+        logits: Tensor = self.body(normal)
+        return logits if self.class_filter is None or self.training else self.class_filter.switched(logits, normal)
+
+    def presence(self, images: Tensor) -> Tensor:
+        """Logits (N, classes) of whether an image shows a class, of a net with a class filter."""
+        assert self.class_filter is not None
+        return self.class_filter(self._normal(images))  # type: ignore[no-any-return]
+
+    def add_class_filter(self, width: int, classes: int, threshold: float = 0.0) -> None:
+        """Give the net a fresh class filter; its encoder is a copy of the net's own, as that is now."""
+        assert isinstance(self.body, EncoderDecoder)
+        self.class_filter = ClassFilter(self.body.encoder_alone(), width, classes, threshold).to(self.mean.device)
+        self.class_filter.train(self.training)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *others: Any) -> None:
+        head = state_dict.get(f"{prefix}class_filter.head.weight")  # (classes, width)
+        if head is not None and self.class_filter is None and isinstance(self.body, EncoderDecoder):
+            self.add_class_filter(head.shape[1], head.shape[0])
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     def embed(self, images: Tensor) -> Tensor:
         """What the last layer reads, (N, F)."""

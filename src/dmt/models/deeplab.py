@@ -5,7 +5,7 @@ and the rest 2, the first block of layer4 has 2 and the rest 4. So 321 pixels gi
 16 only layer4 dilates, and the branches of the head reach as many pixels with half the dilation.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,8 @@ class DeepLab(EncoderDecoder):
     Head and upsampling run in float32 under autocast too: coarser logits would make many confidences equal, and
     pseudo labels are ranked by confidence.
     """
+
+    only_decode: ClassVar[tuple[str, ...]] = ("head",)
 
     def __init__(self, encoder: nn.Module, width: int, classes: int, branches: int = 4, stride: int = 8) -> None:
         super().__init__()

@@ -1,12 +1,17 @@
 """Nets for pixels in two halves: images to features, and features to logits."""
 
+import copy
 from abc import ABC, abstractmethod
+from typing import ClassVar, Self
 
 from torch import Tensor, nn
 
 
 class EncoderDecoder(nn.Module, ABC):
     """A net whose features can be had, changed and decoded."""
+
+    only_decode: ClassVar[tuple[str, ...]] = ()
+    """Names of the modules that features do not pass through."""
 
     @abstractmethod
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -15,6 +20,13 @@ class EncoderDecoder(nn.Module, ABC):
     @abstractmethod
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
         """Features of images of ``size`` (H, W) to logits (N, classes, H, W)."""
+
+    def encoder_alone(self) -> Self:
+        """A copy with parameters of its own that gives the same features, and cannot decode them."""
+        found = copy.deepcopy(self)
+        for name in self.only_decode:
+            found.set_submodule(name, nn.Identity())
+        return found
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, C, H, W) to logits (N, classes, H, W)."""

@@ -1,5 +1,7 @@
 """A tiny fully convolutional net that labels the pixels of small images on a CPU."""
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -27,6 +29,8 @@ class SmallFCN(EncoderDecoder):
     Widths are w, 2w, 4w at full, half and quarter size. The middle sees 69 pixels, more than a small object; logits
     come from full-size features, so that thin strokes keep their edges. Any image size will do.
     """
+
+    only_decode: ClassVar[tuple[str, ...]] = ("up1", "merge", "up2", "head")
 
     def __init__(self, width: int, classes: int, channels: int = 3) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ the detail back from its earlier layers. So it is much cheaper, above all with d
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,8 @@ class FPN(EncoderDecoder):
         patches: whether its features lie in the middle of patches, as in `alignment`.
         frozen: whether the encoder stays as it starts, and only decoder and head learn.
     """
+
+    only_decode: ClassVar[tuple[str, ...]] = ("decoder", "head")
 
     def __init__(self, encoder: Any, classes: int, *, patches: bool = False, frozen: bool = False) -> None:
         super().__init__()

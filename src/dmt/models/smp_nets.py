@@ -3,7 +3,7 @@
 import inspect
 from dataclasses import asdict
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +44,8 @@ class SmpNet(nn.Module):
 
 class DividedSmpNet(SmpNet, EncoderDecoder):
     """One of those, nearly all, that are an encoder, a decoder and a head, one after the other."""
+
+    only_decode: ClassVar[tuple[str, ...]] = ("net.decoder", "net.segmentation_head")
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         height, width = images.shape[-2:]

@@ -1,12 +1,9 @@
-"""The net's own decoder teaches others that see perturbed features: CCT.
-
-Of the published perturbations there are three: dropped channels, dropped salient places, noise. Those that need
-contours of objects, a class that is background, or a gradient to the features are left out.
-"""
+"""The net's own decoder teaches others that see perturbed features: CCT."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -14,18 +11,13 @@ from torch import Tensor, nn
 
 from dmt.core import losses, noise, ramps, trees
 from dmt.core.schedule import Descent
+from dmt.objectives import judges, perturbations
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Part, Progress, detached
 from dmt.objectives.itself import supervised
-from dmt.objectives.perturbed import channel_masks
+from dmt.objectives.perturbations import FEWER, KINDS, Clean, Seeds
 from dmt.types import WEAK, Batch, BatchShape, FeatureMap
 
 DECODERS = "decoders"
-KINDS = 3
-SALIENT = (0.7, 0.9)
-"""Places above such a share of the largest mean activation are dropped."""
-
-NOISE = 0.3
-"""Features are multiplied by 1 ± this at most."""
 
 
 class SubPixel(nn.Module):
@@ -49,8 +41,12 @@ class CCTDraw(NamedTuple):
     """What a step of CCT takes."""
 
     ramp: Tensor  # 0-d
-    seeds: Tensor  # (U, 2, decoders of a kind) int64: of channels, and of how much is salient
-    noise: Tensor  # (decoders of a kind,) int64: one map of noise serves the whole batch
+    seeds: Tensor  # (U, 3, decoders of a kind) int64: of channels, of how much is salient, of what is cut out
+    maps: Tensor  # (2, decoders of a kind) int64: of noise, and of where adversarial noise begins
+
+    def of(self, number: int) -> Seeds:
+        """Of the decoders of this number, one of each kind."""
+        return Seeds(*self.seeds[:, :, number].unbind(1), *self.maps[:, number].unbind())
 
 
 @dataclass(frozen=True)
@@ -63,8 +59,10 @@ class CCT(Objective):
     Attributes:
         weight: w, once its ramp is over.
         ramp: the share of the stage over which it grows, by exp(−5(1 − t)²).
-        each: decoders for each of the three kinds of perturbation.
+        each: decoders for each kind of perturbation; those of `perturbations.FEWER` have a third of it, at least one.
         descent: the decoders' rule.
+        kinds: of perturbations, by the names of `perturbations.KINDS` and in their order.
+        background: the class that is no object.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK,)
@@ -76,11 +74,19 @@ class CCT(Objective):
     ramp: float = 0.1
     each: int = 6
     descent: Descent = Descent(0.01)
+    kinds: tuple[str, ...] = KINDS
+    background: int = 0
+
+    @property
+    def decoders(self) -> list[tuple[str, int]]:
+        """Of every auxiliary decoder: what it sees, and its number among those that see the same."""
+        few = max(1, self.each // 3)
+        return [(kind, number) for kind in self.kinds for number in range(few if kind in FEWER else self.each)]
 
     def parts_on(self, features: tuple[FeatureMap, ...], classes: int) -> Mapping[str, Part]:
         last = features[-1]
         doublings = round(math.log2(last.stride))
-        made = nn.ModuleList(SubPixel(last.width, classes, doublings) for _ in range(KINDS * self.each))
+        made = nn.ModuleList(SubPixel(last.width, classes, doublings) for _ in self.decoders)
         return {DECODERS: Part(made, self.descent)}
 
     def cost(self, shape: BatchShape) -> Cost:
@@ -89,39 +95,29 @@ class CCT(Objective):
     def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> CCTDraw:
         rng = progress.stream("features")
         ramp = trees.send(ramps.exponential(progress.fraction, self.ramp), device)
-        seeds = noise.draw((shape.unlabeled, 2, self.each), rng, device)
-        return CCTDraw(ramp, seeds, noise.draw((self.each,), rng, device))
+        seeds = noise.draw((shape.unlabeled, 3, self.each), rng, device)
+        return CCTDraw(ramp, seeds, noise.draw((2, self.each), rng, device))
 
     def loss(self, cast: Cast, batch: Batch, draw: CCTDraw) -> Loss:
         count, size = len(batch.views[WEAK]), (batch.truth.shape[1], batch.truth.shape[2])
         features = cast.divided.features(torch.cat([batch.views[WEAK], batch.images]))
         logits = cast.divided.decode(features, size)
         labeled = supervised(logits[count:], batch)
-        target = logits[:count].detach().softmax(1)
-        decoders = cast.parts[DECODERS]
-        assert isinstance(decoders, nn.ModuleList)
-        terms = [
-            losses.mean_over(losses.squared(decoder(seen, size).softmax(1), target), batch.valid)
-            for decoder, seen in zip(decoders, perturbed(features[-1][:count].float(), draw), strict=True)
-        ]
+        target, last = logits[:count].detach().softmax(1), features[-1][:count].float()
+        objects = perturbations.objects_in(target.argmax(1), self.background, (last.shape[2], last.shape[3]))
+        clean = Clean(last, objects, batch.valid)
+        modules = cast.parts[DECODERS]
+        assert isinstance(modules, nn.ModuleList)
+        terms = []
+        for decoder, (kind, number) in zip(modules, self.decoders, strict=True):
+            seen = perturbations.perturb(kind, clean, draw.of(number), partial(_still, decoder, size))
+            found = decoder(seen, size).softmax(1)
+            terms.append(losses.mean_over(losses.squared(found, target), batch.valid))
         unlabeled = torch.stack(terms).mean()
         logged = detached(labeled=labeled, unlabeled=unlabeled, weight=self.weight * draw.ramp)
         return Loss(labeled + self.weight * draw.ramp * unlabeled, logged)
 
 
-def perturbed(features: Tensor, draw: CCTDraw) -> list[Tensor]:
-    """Features (N, F, h, w) as each decoder sees them, kind by kind."""
-    channels, salient = draw.seeds.unbind(1)  # (N, decoders)
-    dropped = [features * channel_masks((features,), seeds)[0] for seeds in channels.unbind(1)]
-    quiet = [features * _quiet(features, noise.uniform(seeds, 1)) for seeds in salient.unbind(1)]
-    maps = [noise.uniform(seed, features[0].numel()).view(features.shape[1:]) for seed in draw.noise]
-    noisy = [features * (1.0 + NOISE * (2.0 * each - 1.0)) for each in maps]
-    return [*dropped, *quiet, *noisy]
-
-
-def _quiet(features: Tensor, chance: Tensor) -> Tensor:
-    """Where the mean activation is below a random share of its largest, (N, 1, h, w); ``chance`` is (N, 1)."""
-    activation = features.detach().mean(1)
-    low, high = SALIENT
-    limit = activation.flatten(1).amax(1, keepdim=True) * (low + (high - low) * chance)  # (N, 1)
-    return (activation < limit[:, :, None]).float()[:, None]
+def _still(decoder: nn.Module, size: tuple[int, int], features: Tensor) -> Tensor:
+    """What a decoder says of features, without gradient to its parameters."""
+    return judges.frozen(decoder, features, size)  # type: ignore[no-any-return]

@@ -44,6 +44,14 @@ class DividedNet(Net, Protocol):
         """Float32 logits of features, of images of that size (H, W)."""
 
 
+@runtime_checkable
+class ClassTeller(Protocol):
+    """A net, or a slow copy, of an objective with a class threshold."""
+
+    def presence(self, images: Tensor) -> Tensor:
+        """Float32 logits (N, C) of whether a class is in an image, each on its own."""
+
+
 class Teacher(Protocol):
     """A slow copy, as an objective sees it: eval mode, no gradient, float32 logits (N, C, *S)."""
 
@@ -84,6 +92,14 @@ class Cast:
         """The only slow copy."""
         (teacher,) = self.slow
         return teacher
+
+    @property
+    def tellers(self) -> tuple[ClassTeller, ClassTeller]:
+        """The only net and its slow copy, for an objective with a class threshold."""
+        net, slow = self.net, self.teacher
+        assert isinstance(net, ClassTeller)
+        assert isinstance(slow, ClassTeller)
+        return net, slow
 
 
 @dataclass(frozen=True)
@@ -177,6 +193,14 @@ class Objective(ABC):
     def embeds(self) -> bool:
         """Whether `loss` asks nets for what their last layer reads."""
         return False
+
+    @property
+    def class_threshold(self) -> float | None:
+        """With a number, nets get a classifier of their own that `loss` can ask which classes an image shows.
+
+        It is a part that ships: outside of training, nets then give no class of less probability.
+        """
+        return None
 
     def memory(self, sizes: Sizes, classes: int) -> Mapping[str, Tensor]:
         """What the first step finds: tensors of fixed shape, small, on the host."""

@@ -1,5 +1,6 @@
 """How fast a folder is read, labeled and learned from on this device: a few seconds of each before a run."""
 
+import copy
 import importlib.util
 import statistics
 from collections.abc import Mapping, Sequence
@@ -209,11 +210,15 @@ class _Trial:
         """Seconds of one step."""
         pseudo = _made_up(self.task) if stage.labels is not None else None
         batches = self.task.batches(self.task.labeled, pseudo, stage.batch_plan(seed=0), self.execution)
-        nets: dict[str, nn.Module] = {line: self.net(line) for line in stage.lines}
+        filters = stage.objective.class_threshold is not None  # not on nets that other stages are timed with
+        nets: dict[str, nn.Module] = {
+            line: copy.deepcopy(self.net(line)) if filters else self.net(line) for line in stage.lines
+        }
         slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
         memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
         line = stage.lines[0]
         spec = self.task.net_spec(self.config.net_of(line))
+        beside.add_class_filters(stage.objective, nets, spec, seed=0)
         parts = beside.parts(stage.objective, nets[line], spec, seed=0)
         training = Training(stage.objective, slowly, steps=10**6, seed=0, parts=parts, memory=memory)
         trainer = Trainer(nets, training, batches, self.execution)

@@ -1,5 +1,6 @@
 """What came out of runs as tables of text, read from their files alone."""
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -43,12 +44,12 @@ class Report:
             [
                 self.summary(),
                 *map(_rounds, titles, longer),
-                *self.verdicts(),
+                *dict.fromkeys(line for job in self.jobs for line in job.folds),
                 *self.endings(),
                 *self.objections(),
-                *dict.fromkeys(line for job in self.jobs for line in job.folds),
                 *self.errors(),
                 *self.warnings(),
+                *self.verdicts(),  # last, where a reader of a terminal looks first
             ]
         )
 
@@ -102,7 +103,7 @@ class Report:
         copies = ["ema", "both", "shipped"] if pairs else ["raw", "ema", "shipped"]
         scored = [*lines, *("EMA" if copy == "ema" else copy for copy in copies)]
         gains = ["gain", "single"] if pairs else ["gain"]
-        table = tables.table(title, "data", "method", "seeds", *scored, *gains, "paper")
+        rows = []
         for jobs in self._groups():
             method = jobs[0].method
             complete = [job for job in jobs if job.finished]
@@ -112,7 +113,8 @@ class Report:
             bases = self._bases(complete)
             gained = [_gain(complete, bases), *([_single_gain(complete, bases)] if pairs else [])]
             name = self._name(jobs[0])
-            table.add_row(name, catalogue.get(method).title, seeds, *scores, *gained, _published(jobs[0]))
+            rows.append([name, catalogue.get(method).title, seeds, *scores, *gained, _published(jobs[0])])
+        table = tables.filled(title, ["data", "method", "seeds", *scored, *gains, "paper"], rows)
         return f"{tables.text(table)}{self._explained(pairs)}\n{self._legend()}"
 
     def _explained(self, pairs: bool) -> str:
@@ -122,9 +124,10 @@ class Report:
             f"for one seed with a 90 % bootstrap range over the images."
         )
         if pairs:
+            ema = any(not math.isnan(job.test_score("ema")) for job in self.jobs if job.finished)
             note = (
-                f"A, B, EMA: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, "
-                f"which ships unless one net is clearly better on validation;\ngain: over the shipped Baseline with "
+                f"A, B{', EMA' * ema}: the {self._kept()} nets of a pair, individually; both: the mean of their "
+                f"probabilities, which ships unless one net is clearly better on validation;\ngain: over the shipped Baseline with "
                 f"the same seeds, for one seed with a 90 % bootstrap range over images; single: one net over one net."
             )
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
@@ -210,17 +213,19 @@ def _compared(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> list[tupl
 def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
     """Score, coverage and pseudo-label error round by round, averaged over seeds."""
     title = f"{title}, by stage (mean over seeds)"
-    table = tables.table(title, "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted",
-                   "weight right", "weight wrong")  # fmt: skip
+    columns = (
+        "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted", "weight right", "weight wrong",
+    )  # fmt: skip
+    rows = []
     names = list(dict.fromkeys(stage.title for job in jobs for stage in job.stages))
     for name in names:
         stages = [stage for job in jobs for stage in job.stages if stage.title == name and stage.outcome is not None]
 
         def mean(of: Callable[[StageResult], float | None], form: str, stages: list[StageResult] = stages) -> str:
             values = [value for value in map(of, stages) if value is not None]
-            return format(statistics.fmean(values), form) if values else "–"
+            return format(statistics.fmean(values), form) if values else tables.UNKNOWN
 
-        table.add_row(
+        row = (
             name,
             mean(lambda stage: stage.score(stage.shown, "raw"), ".2f"),
             mean(lambda stage: stage.score(stage.shown, "ema"), ".2f"),
@@ -231,8 +236,10 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
             mean(lambda stage: stage.audited("weight_right"), ".3f"),
             mean(lambda stage: stage.audited("weight_wrong"), ".3f"),
         )
+        rows.append(row)
     judged = reading.judged(jobs)
-    return tables.text(table) + (f"errors and weights: of the kept labels of {judged}\n" if judged else "")
+    table = tables.text(tables.filled(title, columns, rows))
+    return table + (f"errors and weights: of the kept labels of {judged}\n" if judged else "")
 
 
 def _kept(stage: StageResult) -> float | None:

@@ -9,12 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+UNKNOWN = "–"
+
 
 def spread(values: Sequence[float]) -> str:
     """``mean ± standard deviation``; the mean alone for one value; a dash where there is none."""
     values = [value for value in values if not math.isnan(value)]
     if not values:
-        return "–"
+        return UNKNOWN
     mean = f"{statistics.fmean(values):.2f}"
     return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.2f}"
 
@@ -23,7 +25,7 @@ def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> st
     """Named rows of percentages as a text table."""
     rows_of = table(title, "", *columns)
     for name, values in rows.items():
-        rows_of.add_row(Text(name), *("–" if math.isnan(value) else f"{value:.2f}" for value in values))
+        rows_of.add_row(Text(name), *(UNKNOWN if math.isnan(value) else f"{value:.2f}" for value in values))
     return text(rows_of)
 
 
@@ -32,6 +34,15 @@ def table(title: str, *columns: str) -> Table:
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     return table
+
+
+def filled(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of these rows without columns that nothing is known for."""
+    known = [place for place in range(len(columns)) if any(row[place] != UNKNOWN for row in rows)]
+    some = table(title, *(columns[place] for place in known))
+    for row in rows:
+        some.add_row(*(row[place] for place in known))
+    return some
 
 
 def text(table: Table) -> str:

@@ -100,7 +100,9 @@ class InMemory:
         batches = self.task.batches(labeled, pseudo, stage.batch_plan(seed), self.execution)
         memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
         line = stage.lines[0]
-        parts = beside.parts(stage.objective, nets[line], self.task.net_spec(self.net_of(line)), seed)
+        spec = self.task.net_spec(self.net_of(line))
+        beside.add_class_filters(stage.objective, nets, spec, seed)
+        parts = beside.parts(stage.objective, nets[line], spec, seed)
         clean = partial(self.task.clean_images, seed)
         training = Training(stage.objective, stage.schedule, steps, seed, parts, memory, clean)
         trainer = Trainer(nets, training, batches, self.execution)

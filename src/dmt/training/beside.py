@@ -1,4 +1,4 @@
-"""What is trained beside the nets of a stage."""
+"""What is trained beside the nets of a stage, or inside them for it alone."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from torch import nn
 
 from dmt.core import streams
 from dmt.models import build, embedding
-from dmt.models.build import NetSpec
+from dmt.models.build import NetSpec, Normalized
 from dmt.objectives.base import Objective, Part
 
 
@@ -26,3 +26,21 @@ def parts(objective: Objective, net: nn.Module, spec: NetSpec, seed: int) -> Map
         if objective.features:
             found |= objective.parts_on(build.feature_maps(net, spec), spec.classes)
     return found
+
+
+def add_class_filters(objective: Objective, nets: Mapping[str, nn.Module], spec: NetSpec, seed: int) -> None:
+    """Give nets what tells the classes of an image, if the objective asks for that.
+
+    Args:
+        nets: of the stage, with the parameters that they start from.
+        spec: what they were built from.
+        seed: of everything random in the stage.
+    """
+    if objective.class_threshold is None:
+        return
+    for line, net in nets.items():
+        width = build.feature_maps(net, spec)[-1].width
+        assert isinstance(net, Normalized)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(streams.seed_of(seed, "class filter", line))
+            net.add_class_filter(width, spec.classes, objective.class_threshold)

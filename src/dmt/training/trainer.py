@@ -29,7 +29,7 @@ class Student:
 
     def __init__(self, net: nn.Module, execution: Execution) -> None:
         self._net = net
-        self._halves: Any = net  # `features` and `decode`, where a net has them
+        self._halves: Any = net  # `features`, `decode` and `presence`, where a net has them
         self._execution = execution
         self._forward: Callable[[Tensor], Tensor] = execution.compiled_net(net)
         self._embed: Callable[[Tensor], Tensor] | None = None
@@ -90,6 +90,9 @@ class Student:
             logits = self._halves.decode(mine, size).float()
         return logits if processes is None else processes.gathered(logits, count)
 
+    def presence(self, images: Tensor) -> Tensor:
+        return self._shared(self._halves.presence, images)
+
     def _bfloat16(self) -> torch.autocast:
         return torch.autocast(self._execution.device.type, torch.bfloat16, enabled=self._execution.on_cuda)
 
@@ -103,6 +106,10 @@ class SlowTeacher:
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
         return self._look(images)
+
+    @torch.no_grad()
+    def presence(self, images: Tensor) -> Tensor:
+        return self._look.presence(images)
 
 
 class Inputs(NamedTuple):

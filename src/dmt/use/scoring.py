@@ -197,8 +197,21 @@ def shipped_net(
         f"{job.method} seed {job.seed}, {found.title}",
         opening.longest(data),
         second=others[0] if others else None,
-        note=_why_alone(job) if line is None else None,
+        note=_note(path, job, method, seed, line),
     )
+
+
+def _note(path: Path, job: JobResult, method: str | None, seed: int | None, line: str | None) -> str | None:
+    """What a user should know of what is used, if anything."""
+    unfinished = [each for each in choose(reading.read(Folder(path)), method, seed) if not each.finished]
+    waiting = ", ".join(f"{catalogue.get(each.method).title} with seed {each.seed}" for each in unfinished)
+    notes = [
+        f"{waiting} not finished, so {catalogue.get(job.method).title} is used; repeat the fit command to finish"
+        if unfinished
+        else None,
+        _why_alone(job) if line is None else None,
+    ]
+    return "; ".join(note for note in notes if note) or None
 
 
 def _why_alone(job: JobResult) -> str | None:
