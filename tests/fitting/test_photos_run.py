@@ -26,6 +26,7 @@ from dmt.own.known_nets import Asked
 from dmt.results.report import Report
 from dmt.runs import starting
 from dmt.runs.progress import Silent
+from dmt.runs.stopping import Stopped
 from dmt.use import exporting, scoring
 from tests.data.folders import photo_layout
 
@@ -118,6 +119,31 @@ def test_a_folder_becomes_a_run(task: str, runs: dict[str, Path]) -> None:
     assert {part: len(ids) for part, ids in split.items()} == {
         "labeled": 15 if task == "images" else 10, "unlabeled": 40, "validation": 0,
     }  # fmt: skip
+
+
+def test_a_run_of_a_folder_is_named_after_it(
+    folders: dict[str, Path], dmt: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [word for key, value in (BRIEF | SMALL["images"]).items() for word in ("--set", f"{key}={value}")]
+    printed = dmt("fit", folders["images"], *words, "--no-folds", "--method", "baseline")
+    assert "everything is in runs/images; for charts: dmt report runs/images --out report.html" in printed
+    assert "to use it on new images: dmt predict runs/images IMAGES/" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    assert "label error" not in printed  # nobody knows the truth of a user's unlabeled images
+    assert "EMA" in printed
+
+
+def test_an_unfinished_run_says_what_predicts(
+    runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = Path(shutil.copytree(runs["images"], tmp_path / "run"))
+    with pytest.raises(Stopped):
+        fit("images", folders["images"], again, method="cl", budget=0.0)
+    note = scoring.shipped_net(again, None, None, CPU).note
+    assert note is not None
+    assert "CL with seed 1 not finished, so DMT is used; repeat the fit command to finish" in note
+    assert "not finished" not in (scoring.shipped_net(again, "dmt", None, CPU).note or "")
 
 
 @pytest.mark.parametrize("task", TASKS)
