@@ -128,7 +128,8 @@ class Report:
             note = (
                 f"A, B{', EMA' * ema}: the {self._kept()} nets of a pair, individually; both: the mean of their "
                 f"probabilities, which ships unless one net is clearly better on validation;\ngain: over the shipped "
-                f"Baseline with the same seeds, for one seed with a 90 % bootstrap range over images; single: one net over one net."
+                f"Baseline with the same seeds, for one seed with a 90 % bootstrap range over images; single: one net "
+                f"over one net."
             )
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
             note += "\nThere are no test images: scores are on the validation images, which also chose the shipped net."
