@@ -73,8 +73,8 @@ def test_a_run_says_which_size_to_set(tmp_path: Path) -> None:
     settings |= {"net": "timm:crossvit_tiny_240"}  # its sizes depend on two kinds of patches
     with pytest.raises(ConfigError, match=r"does not take images.*its published size is 240 \(--set size=240\)"):
         run.fit(photos, out=tmp_path / "run", settings=settings, watcher=Silent(), device="cpu")
-    settings |= {"net": "timm:swinv2_tiny_window8_256"}  # windows of patches, which must come out even too
-    with pytest.raises(ConfigError, match=r"cannot be built for images of 40 × 40: .* \(--set size=256\)"):
+    settings |= {"net": "timm:nest_tiny_jx"}  # blocks of patches, which must come out even too
+    with pytest.raises(ConfigError, match=r"cannot be built for images of 40 × 40: .* \(--set size=224\)"):
         run.fit(photos, out=tmp_path / "run", settings=settings | {"size": 40}, watcher=Silent(), device="cpu")
     assert not (tmp_path / "run").exists()
 
