@@ -360,6 +360,9 @@ def test_labels_of_a_folder_are_held_out_to_judge_by(tmp_path: Path) -> None:
     assert config.data.validation == 2
     (line,) = [note for note in notes if note.startswith("validation=")]
     assert "to judge settings by" in line
+    (warning,) = [note for note in notes if note.startswith("warning: ")]
+    assert "6 validation images are too few to choose by, so the default will be kept" in warning
+    assert f"put 30 or more into {photos / 'val'}" in warning
     asked, config, _ = tuner._default(photos, {"validation": 1}, {}, "cpu")
     assert asked == {"validation": 1}
     assert config.data.validation == 1

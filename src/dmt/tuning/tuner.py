@@ -17,6 +17,7 @@ from dmt.fitting import folder_policy, request
 from dmt.methods import catalogue
 from dmt.own import choosing, planning, precheck
 from dmt.own.known_nets import Asked
+from dmt.results import guard_rules
 from dmt.results.report import JobResult, Report
 from dmt.runs import environment, joining, progress
 from dmt.runs.folder import Folder
@@ -121,6 +122,10 @@ def _default(
     if not judges:
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
         raise ConfigError(f"there are no validation images to judge settings by; {where}")
+    if judges < guard_rules.FEW:
+        where = "set validation higher" if own is None else f"put {guard_rules.FEW} or more into {own / 'val'}"
+        few = f"{judges} validation images are too few to choose by, so the default will be kept whatever is found"
+        notes = (*notes, f"warning: {few}; {where}")
     return settings, config, notes
 
 
