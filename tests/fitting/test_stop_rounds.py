@@ -242,7 +242,7 @@ def test_it_needs_validation_images(tmp_path: Path) -> None:
 def test_a_plan_says_that_it_may_end_sooner() -> None:
     plan = partial(CliRunner().invoke, app, env={"COLUMNS": "200"})
     assert (
-        "stop_rounds=1 may end the rounds sooner"
+        "stop_rounds=1 may end the rounds early"
         in plan(["plan", "digits", "--no-time", "--set", "stop_rounds=1"]).output
     )
-    assert "sooner" not in plan(["plan", "digits", "--no-time"]).output
+    assert "early" not in plan(["plan", "digits", "--no-time"]).output
