@@ -12,7 +12,7 @@ PARALLEL ?= -n $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count()) + 1
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, print tables and say what they mean (about 5 minutes with set-up)
+demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, print tables and explain them (3 to 5 minutes with set-up)
 	@mkdir -p runs && echo "training on 40 labeled digits (images) and on 40 labeled scenes (pixels), side by side …"
 	@OMP_NUM_THREADS=1 $(BIN)/dmt fit digits --compare baseline,cl,dmt --seeds 1-3 --set labels=40 --out runs/demo/digits \
 	  > runs/demo-digits.log 2>&1 & digits=$$!; \
@@ -22,13 +22,14 @@ demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, 
 	$(BIN)/dmt report runs/demo/digits runs/demo/scenes --out runs/demo/report.html
 	@printf '%s\n' "" \
 	  "What the numbers mean" \
-	  "  Baseline learned from the labels alone. CL and DMT learned from the unlabeled images, too, after labeling them themselves." \
-	  "  'shipped' is the score on test images that no net has seen: percent of digits named right, mean IoU of scenes." \
-	  "  'gain' is what the unlabeled images brought: points above the Baseline that had the same labels. After ± stands how much it" \
-	  "  varies from seed to seed; a single seed has the range of nine in ten draws of the test images instead." \
-	  "  A gain whose 90 % interval holds zero is followed by 'cannot be told from chance'. CL, which counts all labels alike, is" \
-	  "  as good as DMT on digits; what DMT adds is seen in the last two columns: its wrong labels weigh far less than its right ones." \
-	  "  To look at it, open runs/demo/report.html. To use it on your images: .venv/bin/dmt check FOLDER"
+	  "  Baseline was trained on the labels alone. CL and DMT also used the unlabeled images, after pseudo-labeling them." \
+	  "  'shipped' is the score of the final model on held-out test images: accuracy for digits, mean IoU for scenes." \
+	  "  'gain' is the difference from the Baseline with the same labels: what the unlabeled images added. ± is the standard" \
+	  "  deviation over seeds; for a single seed, the range is a 90 % bootstrap interval over the test images. A gain whose" \
+	  "  interval contains zero is called indistinguishable from chance." \
+	  "  On digits, CL, which weights all pseudo labels equally, is as good as DMT. What DMT adds is in the last two columns:" \
+	  "  wrong pseudo labels get a far lower weight than right ones." \
+	  "  Charts: open runs/demo/report.html. Your own images: .venv/bin/dmt check FOLDER"
 
 test: .venv/.full  ## run the checks and the whole suite
 	@$(MAKE) --no-print-directory lint
