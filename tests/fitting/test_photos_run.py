@@ -125,11 +125,13 @@ def test_a_run_of_a_folder_is_named_after_it(
     folders: dict[str, Path], dmt: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "linked").symlink_to(folders["images"])
     words = [word for key, value in (BRIEF | SMALL["images"]).items() for word in ("--set", f"{key}={value}")]
-    printed = dmt("fit", folders["images"], *words, "--no-folds", "--method", "baseline")
-    assert "everything is in runs/images; for charts: dmt report runs/images --out report.html" in printed
-    assert "to use it on new images: dmt predict runs/images IMAGES/" in printed
-    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    printed = dmt("fit", "linked/", *words, "--no-folds", "--method", "baseline")
+    assert "everything is in runs/linked; for charts: dmt report runs/linked --out report.html" in printed
+    assert "to use it on new images: dmt predict runs/linked IMAGES/" in printed
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["linked", "runs"]
+    assert "gain" not in printed  # a Baseline has none
     assert "label error" not in printed  # nobody knows the truth of a user's unlabeled images
     assert "EMA" in printed
 
@@ -142,7 +144,7 @@ def test_an_unfinished_run_says_what_predicts(
         fit("images", folders["images"], again, method="cl", budget=0.0)
     note = scoring.shipped_net(again, None, None, CPU).note
     assert note is not None
-    assert "CL with seed 1 not finished, so DMT is used; repeat the fit command to finish" in note
+    assert "CL with seed 1 is not finished (repeat the fit command to finish); DMT is used" in note
     assert "not finished" not in (scoring.shipped_net(again, "dmt", None, CPU).note or "")
 
 

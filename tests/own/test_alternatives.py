@@ -53,16 +53,20 @@ def test_a_clearly_better_method_is_trained_instead(monkeypatch: pytest.MonkeyPa
     assert found.record["method"] == "fixmatch"
     assert not {"gain", "rounds", "helps"} & set(found.record)  # of the method that is not trained
     assert found.lines[-1] == (
-        "cross-validation (3 folds, 30 labels): FixMatch 96.7, DMT 60.0: training FixMatch; --method dmt overrides this"
+        "cross-validation (3 folds, 30 labels): FixMatch, fine-tuned, 96.7, DMT 60.0: training FixMatch, the Baseline "
+        "beside it fine-tuned too; --method dmt overrides this"
     )
     assert found.record["tried"][-1]["method"] == "fixmatch"
+    assert not any("predicts" in line for line in found.lines)  # for DMT, which is not trained
 
 
 def test_a_method_that_may_be_better_by_chance_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = searched(monkeypatch, RIGHT | {"fixmatch": 19})
     assert found.method is None
     assert found.config is None
-    assert found.lines[-1] == "cross-validation (3 folds, 30 labels): FixMatch 63.3, DMT 60.0: training DMT"
+    assert (
+        found.lines[-1] == "cross-validation (3 folds, 30 labels): FixMatch, fine-tuned, 63.3, DMT 60.0: training DMT"
+    )
     assert found.record["rounds"]
 
 
@@ -70,7 +74,28 @@ def test_it_has_to_beat_nets_all_of_which_learn(monkeypatch: pytest.MonkeyPatch)
     found = searched(monkeypatch, RIGHT, tuned=28)
     assert found.method is None
     assert found.config is not None  # first nets all of which learn are clearly better than last layers
-    assert "FixMatch 96.7, Baseline 93.3: training DMT" in found.lines[-1]
+    assert "FixMatch, fine-tuned, 96.7, Baseline 93.3: training DMT" in found.lines[-1]
+
+
+def test_it_is_compared_with_a_baseline_at_the_same_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates of nets all of which learn are searched on other folds; a Baseline at that rate is asked again."""
+    tuning = tuning_of(config_of())
+    assert tuning is not None
+
+    def tried(folds: Folds, config: Config, method: str, **how: Any) -> list[Evidence]:
+        rate = config.recipe.rate / tuning.config.recipe.rate
+        count = 10 if config.net.startswith("frozen:") else 22 if method == "fixmatch" else 20 if rate == 1 else 28
+        return [evidence_of([at < count for at in range(30)])] * (3 if method == "dmt" else 1)
+
+    monkeypatch.setattr(folds, "tried", tried)
+    execution = Execution(torch.device("cpu"))
+    found = Search(
+        config_of(), task_of(1.0), STARTS, execution, ("baseline", "dmt"), tuning=tuning, others=("fixmatch",)
+    ).run()
+    assert found.settings["rate"] != tuning.config.recipe.rate
+    assert found.method is None
+    assert "FixMatch, fine-tuned, 73.3, Baseline 93.3: training DMT" in found.lines[-1]
+    assert found.record["tried"][-1]["settings"]["rate"] == found.settings["rate"]
 
 
 def test_nothing_is_tried_where_methods_were_named(monkeypatch: pytest.MonkeyPatch) -> None:

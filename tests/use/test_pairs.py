@@ -222,6 +222,18 @@ def test_two_lines_are_not_compared_with_one(digits: Path) -> None:
     assert "single nets" not in guard.verdict([job], [alone])
 
 
+def test_one_net_is_compared_with_what_a_baseline_of_two_ships(digits: Path) -> None:
+    """As FixMatch on a folder, whose Baseline is the mean of two nets: a user has that or the other."""
+    job, base = of(digits), of(digits, "baseline")
+    alone = replace(job, stages=[each for each in job.stages if each.line == "A"], results=("A1",))  # type: ignore[arg-type]
+    alone = replace(alone, stages=tuple(alone.stages))
+    shipped = alone.test_score("shipped") - base.test_score("shipped")
+    assert guard.difference(alone, base) == pytest.approx(shipped)
+    assert guard.sides(alone, base)[1] == [base.shipped()]
+    first = job.test_score("raw", "A") - base.test_score("raw", "A")
+    assert guard.single_difference(alone, base) == pytest.approx(first)
+
+
 def test_two_nets_of_one_stage_ship_as_one(tiny: dict[str, object], tmp_path: Path, command: Command) -> None:
     settings = tiny | {"epochs": 1, "cps.epochs": 1}
     report = dmt.fit("digits", out=tmp_path, method="cps", settings=settings, watcher=Silent())

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import logging
+import os
 import shlex
 import sys
 import warnings
@@ -160,7 +161,9 @@ def fit(
     from dmt.fitting import folder_policy, run
     from dmt.runs import joining, starting
 
-    place = out_ or Path("runs") / Path(data).resolve().name
+    place = out_ or Path("runs") / (
+        Path(os.path.normpath(Path(data).absolute())).name or "data"
+    )  # a link keeps its name
     report = run.fit(
         data,
         out=place,

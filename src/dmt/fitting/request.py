@@ -28,7 +28,7 @@ class Request:
         keep: which round's nets are used, the "best" or the "last"; None for as it was.
         budget: seconds that the schedule of a new run on a user's folder has to fit.
         anyway: whether a user's folder is trained on although there are errors in it.
-        folds: whether folds of a user's labels may choose rates, lengths and γ of a new run.
+        folds: whether folds of a user's labels may choose rates, lengths, γ and the method of a new run.
     """
 
     data: str | Path

@@ -64,7 +64,7 @@ def fit(
     Args:
         data: a folder of your own images, or a preset, e.g. "digits", "cifar10-4k" or "voc-1of20".
         out: the run's folder; nothing is written elsewhere.
-        method: one or more of `dmt list`; "dmt" by default.
+        method: one or more of `dmt list`; "dmt" by default, on your images with a GPU what cross-validation prefers.
         baseline: train a Baseline too wherever pseudo labels teach, so that the gain is known. It shares its stages
             with the other methods and costs nothing, but with ``share``: then it is two trainings more.
         keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
@@ -81,7 +81,7 @@ def fit(
         stop: several runs may share one; a budget of its own changes no schedule.
         donors: run folders whose finished stages are taken over where this run would train the same.
         anyway: train on a folder though `dmt check` finds errors in it; the run and its reports then say so.
-        folds: let folds of the labels of your images choose rates, lengths and γ of a new run.
+        folds: let cross-validation on the labels of your images choose rates, lengths, γ and method of a new run.
         jobs: how many stages that do not wait for each other are trained at once, each by a process of its own.
         on: "ray" or "ray:ADDRESS" for workers of a Ray cluster; ``jobs`` of them, or as many as it has room for.
 

@@ -55,19 +55,19 @@ def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence
         judged = len(np.unique(rounds[0].image))  # rounds of masks are judged by some of the labels
         reach = f"{gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {judged} images"
         lines.append(
-            f"cross-validation predicts {rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for "
+            f"{PREDICTS} {rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for "
             f"{title}: {gain.value:+.1f} ({reach})"
         )
         record["gain"] = [gain.value, gain.low, gain.high]
     elif rounds:
-        lines.append(
-            f"cross-validation predicts no gain from {title}: one round is trained for comparison, and the Baseline "
-            "is used"
-        )
+        lines.append(f"{PREDICTS} no gain from {title}: one round is trained for comparison, and the Baseline is used")
     if rounds:
         record["rounds"] = [each.score() for each in rounds]
         record["helps"] = tried.helps
     return Found(dict(chosen.settings), tuple(lines), record, said=rounds[-1] if rounds else chosen.said)
+
+
+PREDICTS = "cross-validation predicts"
 
 
 def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
@@ -75,17 +75,20 @@ def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
     assert so_far.said is not None
     usual, tried = catalogue.default(), at.tried[-1]
     against = usual.title if "rounds" in so_far.record else "Baseline"  # rounds of tuned nets are not tried
-    instead = f"training {other.title}; --method {usual.name} overrides this" if better else f"training {usual.title}"
-    line = f"{_prefix(at)}: {other.title} {tried.score:.1f}, {against} {so_far.said.score():.1f}: {instead}"
+    beside = "" if so_far.config is not None else ", the Baseline beside it fine-tuned too"
+    chosen = f"training {other.title}{beside}; --method {usual.name} overrides this" if better else usual.title
+    scores = f"{other.title}, fine-tuned, {tried.score:.1f}, {against} {so_far.said.score():.1f}"
+    line = f"{_prefix(at)}: {scores}: {chosen if better else f'training {chosen}'}"
     record = {**so_far.record, "tried": [*so_far.record["tried"], _described(tried)]}
     return replace(so_far, lines=(*so_far.lines, line), record=record)
 
 
 def replaced(so_far: Found, other: Method, chosen: Mapping[str, Any], config: Config) -> Found:
-    """That another method is trained, with these options; what folds said of rounds is no longer asked for."""
+    """That another method is trained, with these options; what was predicted of the default is no longer told."""
     kept = {key: value for key, value in so_far.record.items() if key not in ("gain", "rounds", "helps")}
     record = {**kept, "method": other.name, "chosen": dict(chosen)}
-    return replace(so_far, settings={}, record=record, config=config, method=other.name)
+    lines = tuple(line for line in so_far.lines if not line.startswith(PREDICTS))
+    return replace(so_far, settings={}, lines=lines, record=record, config=config, method=other.name)
 
 
 def _prefix(at: Trials) -> str:

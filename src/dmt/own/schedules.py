@@ -6,7 +6,8 @@ from dataclasses import replace
 from dmt import presets
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.methods import catalogue
-from dmt.methods.groups import Groups, OnlineOptions
+from dmt.methods.groups import Groups, MethodOptions, OnlineOptions
+from dmt.methods.method import Labeled
 from dmt.methods.online import StageOptions
 from dmt.methods.recipe import Recipe
 
@@ -101,7 +102,7 @@ def for_tuning(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe
         decay="kernels",
         encoder=0.1,
         head_first=0.2,
-        groups=_online(_epochs(TUNED_ONLINE, 24, unlabeled)),
+        groups=_online("images", _epochs(TUNED_ONLINE, 24, unlabeled)),
     )
 
 
@@ -160,15 +161,21 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
         strong_pseudo=True,
         share=0.8 if alike and labels >= 10 else None,
         # an online method takes as many steps as a line of DMT
-        groups=_online(_epochs(steps + len(rounds) * steps_round, pseudo, unlabeled)),
+        groups=_online(
+            "pixels", _epochs(steps + len(rounds) * steps_round, pseudo, unlabeled), OnlineOptions(epochs=10)
+        ),
     )
 
 
-def _online(epochs: int) -> Groups:
+def _online(labeled: Labeled, epochs: int, *more: MethodOptions) -> Groups:
     """Of online methods, for encoders that know photos: their optimizer must go with the rate, which all share."""
-    kinds = [kind for kind in catalogue.groups().values() if issubclass(kind, StageOptions)]
-    taught = (kind(optimizer="adamw", encoder=0.1, decay="kernels", epochs=epochs) for kind in kinds)
-    return Groups.of(OnlineOptions(epochs=10), *taught)
+    kinds = {method.options for method in catalogue.METHODS.values() if labeled in method.serves}
+    taught = (
+        kind(optimizer="adamw", encoder=0.1, decay="kernels", epochs=epochs)
+        for kind in kinds
+        if kind is not None and issubclass(kind, StageOptions)
+    )
+    return Groups.of(*more, *taught)
 
 
 def _fractions(unlabeled: int) -> tuple[float, ...]:

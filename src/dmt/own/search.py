@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dmt import config as configuration
 from dmt.config import Config
@@ -184,23 +185,32 @@ class Search:
 
     def _another_method(self, at: Trials, so_far: Found) -> Found:
         """The same or, if it is clearly better on the same folds, another method on nets all of which learn."""
-        if self.tuning is None or so_far.said is None or not len(self.task.unlabeled):
+        if self.tuning is None or so_far.said is None or not (self.others and len(self.task.unlabeled)):
             return so_far
-        settings = so_far.settings if so_far.config is not None else {}
-        config = configuration.override(self.tuning.config, settings)
-        beside = Trials(replace(at.folds, task=self.tuning.task), "AB", OTHERS, at.tried)
+        config = self.tuning.config
+        settings = {"net": config.net, **(so_far.settings if so_far.config is not None else {})}
+        beside = Trials(replace(at.folds, task=self.tuning.task), "AB", None, at.tried)
+        try:
+            if len(settings) > 1:  # rates that were found on other folds: both shall have them
+                again = beside.baseline(config, settings)
+                so_far = so_far if again is None else replace(so_far, said=again.said)
+            return self._replaced(replace(beside, longest=OTHERS), so_far, settings)
+        except _OutOfTimeError:
+            return so_far
+
+    def _replaced(self, at: Trials, so_far: Found, settings: Mapping[str, Any]) -> Found:
+        """As above, of the methods that may replace the default."""
+        assert self.tuning is not None
+        assert so_far.said is not None
         for other in map(catalogue.get, self.others):
-            try:
-                rounds = beside.rounds(other.name, config, {"net": config.net})
-            except _OutOfTimeError:
-                return so_far
+            rounds = at.rounds(other.name, self.tuning.config, settings)
             if rounds is None:
                 continue
             better = trials.clearly_better(rounds[-1], so_far.said)
             so_far = findings.with_other(at, so_far, other, better)
             if better:
-                chosen = {"net": config.net, **settings}
-                return findings.replaced(so_far, other, chosen, config)
+                config = configuration.override(self.tuning.config, settings)
+                return findings.replaced(so_far, other, settings, config)
         return so_far
 
     def _rounds(self, at: Trials, chosen: Tried, cheap: bool) -> TrialRounds:

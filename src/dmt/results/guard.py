@@ -103,9 +103,9 @@ def _said(job: JobResult, stage: StageResult) -> list[Finding]:
 
 
 def difference(job: JobResult, base: JobResult) -> float:
-    """Points over the Baseline of the same seed: what ships over what ships, by the same rule.
+    """Points over the Baseline of the same seed: what ships over what ships.
 
-    Where one of them has two nets and the other one, or two that were not measured together, single nets.
+    Single nets where only the method has two, which would flatter it, or where two were not measured together.
     """
     if _same_rule(job, base):
         return job.test_score("shipped") - base.test_score("shipped")
@@ -119,9 +119,9 @@ def single_difference(job: JobResult, base: JobResult) -> float:
 
 
 def _same_rule(job: JobResult, base: JobResult) -> bool:
-    """Whether both ship by the same rule: one net each, or two each that were measured together."""
-    lines = {len(each.lines) for each in (job, base)}
-    return lines == {1} or (len(lines) == 1 and job.both is not None and base.both is not None)
+    """Whether what ships can be compared: no more nets than the Baseline has, and two were measured together."""
+    measured = all(len(each.lines) == 1 or each.both is not None for each in (job, base))
+    return measured and len(job.lines) <= len(base.lines)
 
 
 def gain(job: JobResult, base: JobResult) -> Interval | None:

@@ -1,8 +1,7 @@
 """What came out of runs as tables of text, read from their files alone."""
 
-import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,22 +114,24 @@ class Report:
             name = self._name(jobs[0])
             rows.append([name, catalogue.get(method).title, seeds, *scores, *gained, _published(jobs[0])])
         table = tables.filled(title, ["data", "method", "seeds", *scored, *gains, "paper"], rows)
-        return f"{tables.text(table)}{self._explained(pairs)}\n{self._legend()}"
+        shown = [str(column.header) for column in table.columns]
+        return f"{tables.text(table)}{self._explained(shown)}\n{self._legend()}"
 
-    def _explained(self, pairs: bool) -> str:
-        """What the columns of the summary are."""
-        note = (
-            f"shipped: of the {self._kept()} nets, the best on validation; gain: over Baseline with the same seeds,\n"
-            f"for one seed with a 90 % bootstrap range over the images."
+    def _explained(self, columns: Collection[str]) -> str:
+        """What the columns of the summary are; of those that are shown."""
+        gain = (
+            "gain: over the shipped Baseline with the same seeds, for one seed with a 90 % bootstrap range over images"
         )
-        if pairs:
-            ema = any(not math.isnan(job.test_score("ema")) for job in self.jobs if job.finished)
-            note = (
-                f"A, B{', EMA' * ema}: the {self._kept()} nets of a pair, individually; both: the mean of their "
-                f"probabilities, which ships unless one net is clearly better on validation;\ngain: over the shipped "
-                f"Baseline with the same seeds, for one seed with a 90 % bootstrap range over images; single: one net "
-                f"over one net."
-            )
+        notes = [f"shipped: of the {self._kept()} nets, the best on validation"]
+        if "both" in columns:
+            nets = ", ".join(name for name in ("A", "B", "EMA") if name in columns)
+            notes = [
+                f"{nets}: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, "
+                f"which ships unless one net is clearly better on validation"
+            ]
+            gain += "; of a pair over a single net, one net over one net; single: always so"
+        notes += [gain] if "gain" in columns else []
+        note = ";\n".join(notes) + "."
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
             note += "\nThere are no test images: scores are on the validation images, which also chose the shipped net."
         return note
@@ -174,10 +175,18 @@ class Report:
         return f"{job.data} [{self._variants().index(job.changes) + 1}]" if job.changes else job.data
 
     def _legend(self) -> str:
-        lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(self._variants(), start=1)]
+        read = {entry.options.group for job in self.jobs if (entry := catalogue.get(job.method)).options is not None}
+        told = [[each for each in changes if _group(each) in (None, *read)] for changes in self._variants()]
+        lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(told, start=1)]
         if any(_published(job).endswith(presets.MARK) for job in self.jobs):
             lines.append(f"{presets.MARK} published with another net, start or split: see docs/methods")
         return "".join(f"{line}\n" for line in lines)
+
+
+def _group(change: str) -> str | None:
+    """The group of a changed option ``group.option=value``; None if it is of all methods."""
+    key = change.split("=", 1)[0]
+    return key.split(".")[0] if "." in key else None
 
 
 def _published(job: JobResult) -> str:

@@ -131,7 +131,7 @@ class Shipped:
         name: for people.
         longest: images whose longer side is more than this are made smaller, as in training.
         second: of two nets, what the second one is.
-        note: why it is one net of a pair though none was asked for.
+        note: what a user should know of it: what is not finished, why it is one net of a pair.
     """
 
     net: nn.Module
@@ -206,7 +206,7 @@ def _note(path: Path, job: JobResult, method: str | None, seed: int | None, line
     unfinished = [each for each in choose(reading.read(Folder(path)), method, seed) if not each.finished]
     waiting = ", ".join(f"{catalogue.get(each.method).title} with seed {each.seed}" for each in unfinished)
     notes = [
-        f"{waiting} not finished, so {catalogue.get(job.method).title} is used; repeat the fit command to finish"
+        f"{waiting} is not finished (repeat the fit command to finish); {catalogue.get(job.method).title} is used"
         if unfinished
         else None,
         _why_alone(job) if line is None else None,
