@@ -11,8 +11,10 @@ from dmt.cli.files import notify
 from dmt.cli.shared_options import DeviceOpt, LineOpt, OneMethodOpt, OneSeedOpt, RunArg
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from dmt.runs.progress import Watcher
-    from dmt.use.predict import Inputs
+    from dmt.use.predict import Inputs, Prediction
 
 app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
@@ -77,17 +79,27 @@ def predict_(
     else:
         read = partial(predict.read, shape=shipped.spec.shape)
         squares = predict.decoded(inputs.photos(skipped), read, skipped)
-        found = predict.predict(shipped.net, squares, shipped.classes, whole=pattern is not None)
-        if pattern is not None:
-            samples = (predict_shards.sample(each, shipped.classes) for each in found)
-            count = predict_shards.write(samples, pattern, force=force)
-        else:
-            place = place / "pred.csv" if place.is_dir() or not place.suffix else place
-            count = predict.write_csv(found, place, inputs=inputs.here, force=force)
+        with progress.default() as watcher:
+            whole, expected = pattern is not None, len(inputs.files)
+            said = predict.predict(shipped.net, squares, shipped.classes, whole=whole, expected=expected)
+            found = _told(said, partial(_tell, watcher, inputs))
+            if pattern is not None:
+                samples = (predict_shards.sample(each, shipped.classes) for each in found)
+                count = predict_shards.write(samples, pattern, force=force)
+            else:
+                place = place / "pred.csv" if place.is_dir() or not place.suffix else place
+                count = predict.write_csv(found, place, inputs=inputs.here, force=force)
     skipped.tell()
     done = "segmented" if shipped.spec.pixels else "classified"
     where = "masks and overlays in" if shipped.spec.pixels and pattern is None else "written to"
     out.print(f"{count} images {done} by {shipped.name}; {where} {pattern or place}", markup=False)
+
+
+def _told(found: "Iterable[Prediction]", tell: "Callable[[int], None]") -> "Iterator[Prediction]":
+    """The same predictions; after each is told how many there were."""
+    for number, each in enumerate(found, start=1):
+        yield each
+        tell(number)
 
 
 def _tell(watcher: "Watcher", inputs: "Inputs", done: int) -> None:

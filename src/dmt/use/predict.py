@@ -20,6 +20,7 @@ from dmt.data.images.batches import scale
 from dmt.errors import DataError
 from dmt.outputs import Kind
 from dmt.tasks.classification import images_per_forward
+from dmt.use import fast_encoders
 
 COLUMNS = ("file", "class", "probability", "margin")
 KIND = Kind("a CSV of dmt predict", ",".join(COLUMNS).encode())
@@ -137,16 +138,21 @@ def predict(
     classes: tuple[str, ...],
     *,
     whole: bool = False,
+    expected: int = 0,
 ) -> Iterator[Prediction]:
     """Predictions in the order of the images, some of which are held at a time.
 
     Args:
         images: as `read` gives them, all of one shape.
         whole: with the probabilities of all classes.
+        expected: how many images there will be, if that is known: many are worth some preparation.
     """
     device = next(net.parameters()).device
-    rest = iter(images)
+    rest, ready = iter(images), False
     while first := next(rest, None):
+        if not ready:
+            channels, height, width = first[1].shape
+            net, ready = fast_encoders.for_many(net, (channels, height, width), expected), True
         count = images_per_forward(tuple(first[1].shape[1:]), device)
         part = [first, *itertools.islice(rest, count - 1)]
         probabilities = net(scale(torch.stack([image for _, image in part]).to(device))).float().softmax(1)
