@@ -36,7 +36,7 @@ def online(method: str, steps: int, **more: Any) -> dict[str, Any]:
 
 IMAGES: dict[str, dict[str, Any]] = {
     "last layers": {},
-    "all, two rounds": TUNED,
+    "all, as by default": TUNED,
     "all, five rounds": TUNED | FIVE,
     "…, strong views of pseudo-labeled photos": TUNED | FIVE | {"strong_pseudo": True},
     "…, labels by slow copies": TUNED | FIVE | {"ema": 0.99, "labeler": "ema"},

@@ -95,7 +95,10 @@ def test_it_is_compared_with_a_baseline_at_the_same_rate(monkeypatch: pytest.Mon
     assert found.settings["rate"] != tuning.config.recipe.rate
     assert found.method is None
     assert "FixMatch, fine-tuned, 73.3, Baseline 93.3: training DMT" in found.lines[-1]
-    assert found.record["tried"][-1]["settings"]["rate"] == found.settings["rate"]
+    again, other = found.record["tried"][-2:]
+    assert (again["method"], other["method"]) == ("baseline", "fixmatch")
+    assert again["settings"] == other["settings"]
+    assert other["settings"]["rate"] == found.settings["rate"]
 
 
 def test_nothing_is_tried_where_methods_were_named(monkeypatch: pytest.MonkeyPatch) -> None:

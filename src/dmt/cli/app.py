@@ -161,9 +161,8 @@ def fit(
     from dmt.fitting import folder_policy, run
     from dmt.runs import joining, starting
 
-    place = out_ or Path("runs") / (
-        Path(os.path.normpath(Path(data).absolute())).name or "data"
-    )  # a link keeps its name
+    name = Path(os.path.normpath(Path(data).absolute())).name  # a link keeps its name
+    place = out_ or Path("runs", name or "data")
     report = run.fit(
         data,
         out=place,

@@ -70,6 +70,12 @@ def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence
 PREDICTS = "cross-validation predicts"
 
 
+def asked_again(so_far: Found, again: Tried) -> Found:
+    """The same, judged by another trial of its options."""
+    record = {**so_far.record, "tried": [*so_far.record["tried"], _described(again)]}
+    return replace(so_far, said=again.said, record=record)
+
+
 def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
     """The same, and that another method was tried last."""
     assert so_far.said is not None

@@ -193,7 +193,7 @@ class Search:
         try:
             if len(settings) > 1:  # rates that were found on other folds: both shall have them
                 again = beside.baseline(config, settings)
-                so_far = so_far if again is None else replace(so_far, said=again.said)
+                so_far = so_far if again is None else findings.asked_again(so_far, again)
             return self._replaced(replace(beside, longest=OTHERS), so_far, settings)
         except _OutOfTimeError:
             return so_far
