@@ -14,7 +14,7 @@ import hashlib
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -69,9 +69,12 @@ TRIALS: dict[str, dict[str, Any]] = {
     "no-mixup": {"mixup_round": None},
     "rate": {"rate_round": 0.2},
     "no-mixup-rate": {"mixup_round": None, "rate_round": 0.2},
+    "uniform": {"method": "cl"},
+    "soft": {"soft_labels": True},
+    "continued": {"start_round": "teacher"},
     "per-class": {"per_class": True},  # differs where the round keeps a part of the labels, --fraction
 }
-PREPARED = ((0.5, 12_500), (1.0, 20_000))
+PREPARED = "0.5:12500,1:20000"
 """Fractions and steps of the rounds that prepare the teacher, trained as `cifar10-4k-fast` trains."""
 
 QUICK: dict[str, Any] = {"rate_round": 0.2, "mixup_round": None}
@@ -93,6 +96,7 @@ class Bench:
         seed: of the split, and of all random numbers.
         prepared: fractions and steps of the rounds before the one that is repeated.
         fraction, steps: of the one that is repeated.
+        trials: the options of each.
     """
 
     opened: Opened
@@ -104,6 +108,7 @@ class Bench:
     prepared: tuple[tuple[float, int], ...]
     fraction: float
     steps: int
+    trials: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: TRIALS)
     began: float = field(default_factory=time.monotonic)
 
     def split(self, config: Config) -> tuple[Task, Audit[Any]]:
@@ -150,6 +155,9 @@ def train(bench: Bench, job: Job) -> Path:
     pseudo = None if job.teacher is None else labels(job, task, place, bench.execution)
     batches = task.batches(task.labeled, pseudo, stage.batch_plan(job.seed), bench.execution)
     nets: dict[str, nn.Module] = {"A": build.build(spec, streams.seed_of(job.seed, "net"))}
+    if stage.start is not None:
+        assert job.teacher is not None
+        nets = {"A": finished_net(job.teacher, spec, "A", "raw")}
     memory, clean = stage.objective.memory(task.sizes(0), len(task.classes)), partial(task.clean_images, job.seed)
     training = Training(stage.objective, stage.schedule, job.steps, job.seed, memory=memory, clean=clean)
     trainer = Trainer(nets, training, batches, bench.execution)
@@ -192,8 +200,9 @@ def labels(job: Job, task: Task, place: Path, execution: Execution) -> PseudoLab
             if job.stage.schedule.batchnorm == "reestimate":  # as if the teacher had been trained so
                 batchnorm.reestimate(net, task.clean_images(job.seed, execution.device))
             nets.append(net)
-        teacher = Teacher(tuple(nets), task, execution.device, wanted.seen)
-        wish = Wish(wanted.fraction, wanted.per_class, provenance={"teacher": job.teacher.name})
+        teacher = Teacher(tuple(nets), task, execution.device, wanted.seen, whole=wanted.whole)
+        provenance = {"teacher": job.teacher.name}
+        wish = Wish(wanted.fraction, wanted.per_class, provenance=provenance, soft=wanted.soft)
         labeler.label(teacher, wish).save(place)
     return ImageStore.load(place).open(task.unlabeled)
 
@@ -225,17 +234,19 @@ def last_nets(bench: Bench, run: Path) -> Path:
 
 def trial(bench: Bench, name: str, repetition: int, teacher: Path) -> Job:
     """The repeated round with the options of a trial."""
-    config = configuration.override(bench.base, TRIALS[name] | {"fractions": (bench.fraction,)})
-    stage = catalogue.plan("dmt", config.recipe).stages[-1]
+    settings = {"method": "dmt", "fractions": (bench.fraction,)} | dict(bench.trials[name])
+    method = settings.pop("method")
+    config = configuration.override(bench.base, settings)
+    stage = catalogue.plan(method, config.recipe).stages[-1]
     return Job(name, config, stage, bench.steps, streams.seed_of(bench.seed, "trial", repetition), teacher)
 
 
-def compared(rows: dict[str, list[Path]]) -> dict[str, dict[str, Any]]:
+def compared(trials: Mapping[str, Any], rows: dict[str, list[Path]]) -> dict[str, dict[str, Any]]:
     """What came of each trial, and how far it is from the plain round on the same images and repetitions."""
     found: dict[str, dict[str, Any]] = {}
     for name, places in rows.items():
         outcomes = [files.read_json(place / "outcome.json") for place in places]
-        row: dict[str, Any] = {"settings": TRIALS[name], "n": len(places), "repetitions": outcomes}
+        row: dict[str, Any] = {"settings": trials[name], "n": len(places), "repetitions": outcomes}
         for copy in COPIES:
             row[copy] = round(statistics.fmean(outcome["accuracy"][copy] for outcome in outcomes), 3)
             pairs = list(zip(_said(places, copy), _said(rows.get(PLAIN, []), copy), strict=False))
@@ -261,7 +272,7 @@ def record(bench: Bench, rows: dict[str, list[Path]], teacher: Path, before: Seq
         "prepared": bench.prepared,
         "teacher": files.read_json(outcome) if outcome.exists() else teacher.name,
         "sessions": [*before, described],
-        "trials": compared(rows),
+        "trials": compared(bench.trials, rows),
     }
 
 
@@ -313,6 +324,19 @@ def digits_for_images() -> None:
     DATASETS["cifar10"] = replace(known, train=digits.train, test=digits.test, read=read)
 
 
+def own_trial(text: str) -> tuple[str, dict[str, Any]]:
+    """``"NAME:gamma=1;mixup_round=none"``, as typed."""
+    name, _, settings = text.partition(":")
+    return name, dict(configuration.from_pairs(settings.split(";")))
+
+
+def rounds_of(text: str) -> tuple[tuple[float, int], ...]:
+    """``"0.5:12500,1:20000"``, as typed: fractions and steps."""
+    if text == "none":
+        return ()
+    return tuple((float(share), int(steps)) for share, _, steps in (each.partition(":") for each in text.split(",")))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path())
@@ -322,10 +346,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--preset", default="cifar10-4k", help="cifar10-4k or cifar10-1k")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all trials")
     parser.add_argument("--trials", default=",".join(name for name in TRIALS if name != "per-class"))
+    parser.add_argument(
+        "--trial", action="append", default=[], metavar="NAME:KEY=VALUE;KEY=VALUE", help="one more, after those"
+    )
     parser.add_argument("--repeats", type=int, default=1, help="repetitions of each trial, with other random numbers")
     parser.add_argument("--steps", type=int, default=25_000, help="of the repeated round")
     parser.add_argument("--fraction", type=float, default=1.0, help="share of the labels that it keeps")
-    parser.add_argument("--prepare", type=int, default=len(PREPARED), help="rounds before it: 0, 1 or 2")
+    parser.add_argument("--prepare", default=PREPARED, help=f"rounds before it, or none; {PREPARED}")
     parser.add_argument("--teacher", type=Path, help="a run of DMT with validation=5000, in place of preparing")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=9.0, help="after which to stop at a checkpoint")
@@ -333,22 +360,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tiny", action="store_true", help="digits and a small net")
     asked = parser.parse_args(arguments)
     stop = Stop(60 * asked.minutes)
-    wanted = asked.trials.split(",")
+    own = dict(map(own_trial, asked.trial))
+    trials, wanted = TRIALS | own, [*filter(None, asked.trials.split(",")), *own]
     for name in wanted:
-        if name not in TRIALS:
-            parser.error(f"no trial {name}; there are {', '.join(TRIALS)}")
+        if name not in trials:
+            parser.error(f"no trial {name}; there are {', '.join(trials)}")
     if asked.tiny:
         digits_for_images()
     settings = {"validation": HELD_OUT} | (TINY if asked.tiny else {})
     settings |= configuration.from_pairs(asked.set)
     base = configuration.override(presets.get(asked.preset).config, settings)
     execution = environment.pick_execution(asked.device)
-    longest = asked.steps if asked.tiny else max(steps for _, steps in PREPARED)
-    prepared = tuple((share, min(steps, longest)) for share, steps in PREPARED)[: asked.prepare]
+    prepared = rounds_of(asked.prepare)
+    if asked.tiny:
+        prepared = tuple((share, min(steps, asked.steps)) for share, steps in prepared)
     opened = opening.read(base.data, asked.data, print, lambda done, of: None)
     bench = Bench(
         opened, base, execution, asked.runs, stop, asked.seed, prepared, asked.fraction,
-        asked.steps,
+        asked.steps, trials,
     )  # fmt: skip
     with stop.on_signals(), execution.active():
         screen(bench, wanted, asked)

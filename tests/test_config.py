@@ -61,6 +61,7 @@ def test_what_flat_gives_override_takes() -> None:
         (("epochs_round", "1,2,x"), "epochs_round must be a whole number, not 'x'"),
         (("epochs_round", "none"), "epochs_round must be a whole number, not 'none'"),
         (("mixup_round", "off"), "mixup_round must be a number, none or same, not 'off'"),
+        (("start_round", "teachr"), "start_round must be one of fresh, teacher, not 'teachr'"),
         (("augment", "shft"), "unknown augmentation 'shft'; did you mean 'shift'?"),
         (("labels", "105"), "labels must be a multiple of the 10 classes"),
         (("labels", "0"), "labels must be a multiple of the 10 classes, 10 or more"),
@@ -116,6 +117,9 @@ def test_toml(tmp_path: Path) -> None:
         ("mixup_round=same", 'mixup_round = "same"', "same"),
         ("mixup_round=0.5,0.5,none,none,0.1", 'mixup_round = [0.5, 0.5, "none", "none", 0.1]',
          (0.5, 0.5, None, None, 0.1)),
+        ("start_round=teacher", 'start_round = "teacher"', "teacher"),
+        ("start_round=fresh,fresh,fresh,fresh,teacher", 'start_round = ["fresh", "fresh", "fresh", "fresh", "teacher"]',
+         ("fresh", "fresh", "fresh", "fresh", "teacher")),
     ],
 )  # fmt: skip
 def test_options_of_rounds_are_typed_as_a_value_or_a_list(text: str, toml: str, value: object, tmp_path: Path) -> None:

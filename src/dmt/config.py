@@ -261,7 +261,7 @@ def _one_of(key: str, value: Any, kinds: tuple[Any, ...]) -> Any:
     try:
         return parse(key, value, last)
     except ConfigError as error:
-        if not words:
+        if not words or typing.get_origin(last) is not None:
             raise
         also = ["none"] * (types.NoneType in kinds) + words
         raise ConfigError(f"{key} must be a number, {' or '.join(also)}, not '{value}'") from error

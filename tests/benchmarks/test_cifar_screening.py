@@ -80,7 +80,7 @@ def test_a_stopped_trial_is_resumed_to_the_same_nets(tmp_path: Path) -> None:
 
 
 def test_the_record_compares_trials_on_held_out_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--tiny", "--runs", str(tmp_path), "--steps", "3", "--prepare", "0", "--trials", "round,batchnorm"]
+    arguments = ["--tiny", "--runs", str(tmp_path), "--steps", "3", "--prepare", "none", "--trials", "round,batchnorm"]
     screening.main([*arguments, "--device", "cpu", "--minutes", "0"])
     assert "stopped by the budget" in capsys.readouterr().out
     screening.main([*arguments, "--device", "cpu"])

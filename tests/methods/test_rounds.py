@@ -54,6 +54,15 @@ def test_mixup_in_rounds_is_that_of_the_baseline_unless_asked(given: object, exp
     assert {stage.objective.mixup for stage in plan.stages if isinstance(stage.objective, Stored)} == {expected}
 
 
+@pytest.mark.parametrize("method", ["cl", "dmt", "dmt-flip"])
+def test_a_round_may_continue_its_teacher_instead_of_starting_fresh(method: str) -> None:
+    recipe = Recipe(fractions=(0.5, 1.0, 1.0), start_round=("fresh", "teacher", "fresh"))
+    assert [stage.start for stage in rounds(method, recipe)] == [None, "A1", None]
+    assert [stage.start for stage in rounds("dst", recipe)] == ["A0", "A1", "A2"]  # always continues
+    with pytest.raises(ConfigError, match="start_round must be fresh unless shape is chain"):
+        replace(recipe, shape="pair")
+
+
 def test_online_self_training_is_a_first_round() -> None:
     recipe = Recipe(rate_round=(0.3, 0.2), fractions=(0.5, 1.0))
     assert rounds("online", recipe)[0].schedule.descent.rate == 0.3
@@ -70,7 +79,7 @@ def test_fractions_may_repeat_and_end_below_one() -> None:
 @pytest.mark.parametrize("key", BY_ROUND)
 def test_a_list_of_the_wrong_length_is_refused_with_the_number_of_rounds(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        config.override(presets.get("digits").config, {key: "1,2,4"})
+        config.override(presets.get("digits").config, {key: "fresh,fresh,teacher" if key == "start_round" else "1,2,4"})
     said = f"{key} lists 3 values, but there are 5 rounds (fractions=0.2,0.4,0.6,0.8,1)"
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

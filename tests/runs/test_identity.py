@@ -26,7 +26,7 @@ OTHER: dict[str, object] = {
     "augment_weak": "crop-flip", "augment_strong": "shift", "strong_pseudo": True, "stop_rounds": 1,
     "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "encoder_round": 0.0,
     "weight_view": "weak", "weight_every": 4, "batchnorm": "reestimate", "label_noise": 0.2, "soft_labels": True,
-    "pretrain": "rotation", "epochs_pretrain": 3,
+    "pretrain": "rotation", "epochs_pretrain": 3, "start_round": "teacher",
 }  # fmt: skip
 ELSEWHERE = {"epochs_oracle", "epochs_pretrain", "augment_weak", "augment_strong", "stop_rounds"}
 """Options that change none of DMT's stages."""
@@ -47,7 +47,7 @@ GROUPED = [key for key in configuration.flat(BASE) if "." in key]
 ROUNDS_ONLY = {
     "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
     "per_class", "labeler", "double_statistics", "pseudo_noise", "shape", "mixup_round", "strong_pseudo",
-    "weight_view", "weight_every", "encoder_round", "soft_labels",
+    "weight_view", "weight_every", "encoder_round", "soft_labels", "start_round",
 }  # fmt: skip
 
 

@@ -10,9 +10,10 @@ from dmt.methods.groups import Groups
 from dmt.methods.plan import Labeler
 from dmt.options import option, require
 
-Value = TypeVar("Value", int, float, float | None)
+RoundStart = Literal["fresh", "teacher"]
+Value = TypeVar("Value", int, float, float | None, RoundStart)
 
-BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2")
+BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2", "start_round")
 """Options that may be a list with one value for each round."""
 
 
@@ -27,6 +28,7 @@ class Round:
     mixup: float | None
     gamma: float
     gamma2: float | None
+    start: RoundStart
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,12 @@ class Recipe:
     )
     gamma_ramp: bool = option(True, "let γ grow over a round by exp(-5(1-t/T)²)")
     fractions: tuple[float, ...] = option((0.2, 0.4, 0.6, 0.8, 1.0), "share of pseudo labels kept, round by round")
+    start_round: RoundStart | tuple[RoundStart, ...] = option(
+        "fresh",
+        "chain of DMT or CL: a round's net starts fresh, or from the teacher that labels for it (ours); a list for one "
+        "value per round",
+        neutral=True,
+    )
     stop_rounds: int | None = option(
         None,
         "stop after this many rounds in a row without improvement on validation, and use the best; or none",
@@ -157,6 +165,8 @@ class Recipe:
         require("fractions", list(self.fractions), good, "one or more numbers above 0 and up to 1")
         for key in self.lists:
             self._require_one_a_round(key)
+        continued = any(each.start == "teacher" for each in self.rounds())
+        require("start_round", self.start_round, not continued or self.shape == "chain", "fresh unless shape is chain")
         weights = self.class_weights
         require("class_weights", list(weights), all(each > 0 for each in weights), "numbers greater than 0")
         mixes = self.mixup is not None or any(each.mixup is not None for each in self.rounds())
@@ -179,6 +189,7 @@ class Recipe:
                 _of_round(mixup, at),
                 _of_round(self.gamma, at),
                 _of_round(self.gamma2, at),
+                _of_round(self.start_round, at),
             )
             for at, fraction in enumerate(self.fractions)
         )

@@ -40,12 +40,16 @@ def online(recipe: Recipe, own: OnlineOptions) -> Plan:
 
 
 def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = False) -> Plan:
-    """Algorithm 1: each net labels for the next, which starts afresh or continues from it."""
+    """Algorithm 1: each net labels for the next, which starts afresh or continues from it.
+
+    Args:
+        restart: let nets start as the recipe says; otherwise every round continues.
+    """
     recipe = replace(recipe, per_class=True) if per_class else recipe
     stages = [_supervised("A", recipe)]
     for each in recipe.rounds():
         teacher = stages[-1].name
-        start = None if restart else teacher
+        start = None if restart and each.start == "fresh" else teacher
         stages.append(_round("A", each, recipe, weighting, _labels(recipe, teacher, "A", each.fraction), start))
     return Plan(tuple(stages), (stages[-1].name,))
 
