@@ -7,6 +7,9 @@
 and short rounds. The last of them labels for the round that is repeated, each time with other options. A trial that
 changes who labels, or how, changes the labels too. All trials of a repetition have the same random numbers. Repeating
 the command resumes; after every trial the record goes to OUT/NAME.json and OUT/NAME.md.
+
+``--teacher best:RUNS/NAME.json`` has the best trial of an earlier screening label for this one, so that a schedule is
+built round by round. ``--labelings`` also counts how often each way of labeling errs, which takes seconds.
 """
 
 import argparse
@@ -72,17 +75,31 @@ TRIALS: dict[str, dict[str, Any]] = {
     "uniform": {"method": "cl"},
     "soft": {"soft_labels": True},
     "continued": {"start_round": "teacher"},
+    "fixmatch": {"method": "fixmatch"},
+    "fixmatch-continued": {"method": "fixmatch", "start_round": "teacher"},
     "per-class": {"per_class": True},  # differs where the round keeps a part of the labels, --fraction
 }
 PREPARED = "0.5:12500,1:20000"
 """Fractions and steps of the rounds that prepare the teacher, trained as `cifar10-4k-fast` trains."""
 
+BEST = "best:"
 QUICK: dict[str, Any] = {"rate_round": 0.2, "mixup_round": None}
 HELD_OUT = 5000
 TINY: dict[str, Any] = {
     "net": "wrn-10-1", "labels": 100, "validation": 200, "epochs": 25, "batch": 32, "batch_pseudo": 28,
     "batch_labeled": 4, "ema": 0.9, "rate": 0.05,
 }  # fmt: skip
+LABELINGS: dict[str, dict[str, Any]] = {
+    "raw": {},
+    "ema": {"labeler": "ema"},
+    "mean of both": {"labeler": "mean"},
+    "flip": {"labeling_views": ("flip",)},
+    "flip, mean of both": {"labeling_views": ("flip",), "labeler": "mean"},
+    "BatchNorm re-estimated": {"batchnorm": "reestimate"},
+    "BatchNorm re-estimated, flip": {"batchnorm": "reestimate", "labeling_views": ("flip",)},
+}
+"""Ways in which one teacher may label."""
+
 COPIES = ("raw", "ema")
 AUDITED = ("error_kept", "error_kept_weighted", "weight_right", "weight_wrong")
 
@@ -152,7 +169,7 @@ def train(bench: Bench, job: Job) -> Path:
         raise bench.stop.error()
     task, audit = bench.split(job.config)
     stage, spec = job.stage, task.net_spec(job.config.net)
-    pseudo = None if job.teacher is None else labels(job, task, place, bench.execution)
+    pseudo = None if stage.labels is None else labels(job, task, place, bench.execution)
     batches = task.batches(task.labeled, pseudo, stage.batch_plan(job.seed), bench.execution)
     nets: dict[str, nn.Module] = {"A": build.build(spec, streams.seed_of(job.seed, "net"))}
     if stage.start is not None:
@@ -189,22 +206,41 @@ def train(bench: Bench, job: Job) -> Path:
 
 def labels(job: Job, task: Task, place: Path, execution: Execution) -> PseudoLabels[Tensor]:
     """Those that the stage wants of its teacher, made once."""
+    if not (place / run_files.PSEUDO).exists():
+        made(job, task, execution).save(place)
+    return ImageStore.load(place).open(task.unlabeled)
+
+
+def made(job: Job, task: Task, execution: Execution) -> ImageStore:
+    """The same in memory."""
     wanted = job.stage.labels
     assert wanted is not None
     assert job.teacher is not None
-    if not (place / run_files.PSEUDO).exists():
-        nets = []
-        for copy in wanted.copies:
-            net = finished_net(job.teacher, task.net_spec(job.config.net), "A", copy)
-            net = net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload]
-            if job.stage.schedule.batchnorm == "reestimate":  # as if the teacher had been trained so
-                batchnorm.reestimate(net, task.clean_images(job.seed, execution.device))
-            nets.append(net)
-        teacher = Teacher(tuple(nets), task, execution.device, wanted.seen, whole=wanted.whole)
-        provenance = {"teacher": job.teacher.name}
-        wish = Wish(wanted.fraction, wanted.per_class, provenance=provenance, soft=wanted.soft)
-        labeler.label(teacher, wish).save(place)
-    return ImageStore.load(place).open(task.unlabeled)
+    nets = []
+    for copy in wanted.copies:
+        net = finished_net(job.teacher, task.net_spec(job.config.net), "A", copy)
+        net = net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload]
+        if job.stage.schedule.batchnorm == "reestimate":  # as if the teacher had been trained so
+            batchnorm.reestimate(net, task.clean_images(job.seed, execution.device))
+        nets.append(net)
+    teacher = Teacher(tuple(nets), task, execution.device, wanted.seen, whole=wanted.whole)
+    provenance = {"teacher": job.teacher.name}
+    wish = Wish(wanted.fraction, wanted.per_class, provenance=provenance, soft=wanted.soft)
+    return labeler.label(teacher, wish)
+
+
+def labelings(bench: Bench, teacher: Path) -> dict[str, dict[str, float]]:
+    """Error, %, of the surest labels by each way of labeling, by the share that is kept; nothing is trained."""
+    found: dict[str, dict[str, float]] = {}
+    for name, settings in LABELINGS.items():
+        counted = replace(bench, fraction=1.0, trials={name: settings})
+        job = trial(counted, name, 0, teacher)
+        task, audit = bench.split(job.config)
+        pseudo = made(job, task, bench.execution).open(task.unlabeled)
+        counts = audit.pseudo_labels(pseudo, None, bench.execution.device, {})
+        found[name] = counts["error_top"]
+        bench.note(f"labels by {name}: {counts['error_top']}")
+    return found
 
 
 def prepare(bench: Bench) -> Path:
@@ -220,7 +256,9 @@ def prepare(bench: Bench) -> Path:
 
 
 def last_nets(bench: Bench, run: Path) -> Path:
-    """The last finished stage of a run of DMT that held the same images out."""
+    """The last finished stage of a run of DMT that held the same images out, or the best trial of a record."""
+    if str(run).startswith(BEST):
+        return best_trial(bench, Path(str(run).removeprefix(BEST)))
     held, wanted = Folder(run).manifest()["config"], configuration.flat(bench.base)
     for key in ("dataset", "labels", "validation", "net"):
         if held[key] != wanted[key]:
@@ -232,12 +270,22 @@ def last_nets(bench: Bench, run: Path) -> Path:
     return finished[-1].path
 
 
+def best_trial(bench: Bench, record: Path) -> Path:
+    """The folder of the trial whose raw net is best on the held-out images, by its first repetition."""
+    rows: dict[str, dict[str, Any]] = files.read_json(record)["trials"]
+    name, row = max(rows.items(), key=lambda each: float(each[1]["raw"]))
+    bench.note(f"taught by {name}: {row['raw']:.2f}")
+    return bench.runs / str(row["folders"][0])
+
+
 def trial(bench: Bench, name: str, repetition: int, teacher: Path) -> Job:
     """The repeated round with the options of a trial."""
     settings = {"method": "dmt", "fractions": (bench.fraction,)} | dict(bench.trials[name])
     method = settings.pop("method")
     config = configuration.override(bench.base, settings)
     stage = catalogue.plan(method, config.recipe).stages[-1]
+    if config.recipe.start_round == "teacher" and stage.start is None:  # a method of one stage
+        stage = replace(stage, start=PLAIN)
     return Job(name, config, stage, bench.steps, streams.seed_of(bench.seed, "trial", repetition), teacher)
 
 
@@ -247,6 +295,7 @@ def compared(trials: Mapping[str, Any], rows: dict[str, list[Path]]) -> dict[str
     for name, places in rows.items():
         outcomes = [files.read_json(place / "outcome.json") for place in places]
         row: dict[str, Any] = {"settings": trials[name], "n": len(places), "repetitions": outcomes}
+        row["folders"] = [place.name for place in places]
         for copy in COPIES:
             row[copy] = round(statistics.fmean(outcome["accuracy"][copy] for outcome in outcomes), 3)
             pairs = list(zip(_said(places, copy), _said(rows.get(PLAIN, []), copy), strict=False))
@@ -306,7 +355,25 @@ def page(found: dict[str, Any]) -> str:
         first = row["repetitions"][0]
         cells += [f"{first[key]:.2f}" if key in first else "" for key in AUDITED[:2]]
         lines.append("| " + " | ".join(map(str, [*cells, f"{first['images_per_s']:,.0f}"])) + " |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", *labeling_table(found.get("labelings", {}))])
+
+
+def labeling_table(ways: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Rows of errors by way of labeling, if they were counted."""
+    if not ways:
+        return []
+    shares = list(next(iter(ways.values())))
+    return [
+        "Error of the teacher's labels by the way of labeling, %, among the surest so many:",
+        "",
+        "| labels by | " + " | ".join(shares) + " |",
+        "|---" * (1 + len(shares)) + "|",
+        *(
+            f"| {name} | " + " | ".join(f"{errors[share]:.2f}" for share in shares) + " |"
+            for name, errors in ways.items()
+        ),
+        "",
+    ]
 
 
 def digits_for_images() -> None:
@@ -353,7 +420,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=25_000, help="of the repeated round")
     parser.add_argument("--fraction", type=float, default=1.0, help="share of the labels that it keeps")
     parser.add_argument("--prepare", default=PREPARED, help=f"rounds before it, or none; {PREPARED}")
-    parser.add_argument("--teacher", type=Path, help="a run of DMT with validation=5000, in place of preparing")
+    parser.add_argument(
+        "--teacher",
+        type=Path,
+        help="in place of preparing: a run of DMT with validation=5000, or best:RECORD.json of trials in RUNS",
+    )
+    parser.add_argument("--labelings", action="store_true", help="count the errors of the teacher's ways of labeling")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=9.0, help="after which to stop at a checkpoint")
     parser.add_argument("--device", default="auto")
@@ -389,14 +461,20 @@ def screen(bench: Bench, wanted: Sequence[str], asked: argparse.Namespace) -> No
     path = place / f"{asked.name}.json"
     before = files.read_json(path)["sessions"] if path.exists() else []
     rows: dict[str, list[Path]] = {}
+
+    def write(teacher: Path, ways: Mapping[str, Any]) -> None:
+        found = record(bench, rows, teacher, before) | ({"labelings": ways} if ways else {})
+        files.write_json(path, found)
+        files.write(path.with_suffix(".md"), page(found).encode())
+
     try:
         teacher = prepare(bench) if asked.teacher is None else last_nets(bench, asked.teacher)
+        ways = labelings(bench, teacher) if asked.labelings else {}
+        write(teacher, ways)
         for repetition in range(asked.repeats):
             for name in wanted:
                 rows.setdefault(name, []).append(train(bench, trial(bench, name, repetition, teacher)))
-                found = record(bench, rows, teacher, before)
-                files.write_json(path, found)
-                files.write(path.with_suffix(".md"), page(found).encode())
+                write(teacher, ways)
     except Stopped as error:
         bench.note(str(error))
     else:
