@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -151,18 +152,18 @@ def test_the_papers_rows() -> None:
     assert "ours" in presets.get("cifar10-40").summary
 
 
-def test_the_fast_preset_is_ours_and_takes_no_second_forward() -> None:
-    """About 8 minutes: at 164 steps a second, as CL was measured, and with 40 seconds for reading and compiling."""
+def test_the_fast_preset_is_ours_and_fits_into_ten_minutes() -> None:
+    """At 140 steps a second, as measured with a quarter of the looks, and with 90 seconds for reading and compiling."""
     fast, paper = presets.get("cifar10-4k-fast"), presets.get("cifar10-4k")
     assert (fast.origin, fast.paper) == ("ours", {})
     assert "ours" in fast.summary
-    assert fast.config.data == paper.config.data
+    assert dataclasses.replace(fast.config.data, augment="paper") == paper.config.data
     stages = catalogue.plan("dmt", fast.config.recipe).stages
     steps = [stage.steps(fast.config.data.sizes) for stage in stages]
-    assert steps == [8480, 12480, 20085, 29870]
-    assert sum(steps) / 164 < 8 * 60 - 40
-    assert all(stage.cost().looked == 0 for stage in stages)
-    assert [stage.labels.fraction for stage in stages if stage.labels] == [0.5, 1.0, 1.0]
+    assert steps == [8480, 11960, 15580, 30900]
+    assert sum(steps) / 140 < 10 * 60 - 90
+    assert [stage.cost().looked for stage in stages] == [0, 128, 128, 128]
+    assert [stage.labels.fraction for stage in stages if stage.labels] == [0.5, 0.8, 1.0]
     assert {stage.schedule.descent.rate for stage in stages} == {0.2}
 
 
