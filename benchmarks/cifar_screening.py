@@ -27,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks import provenance
 from dmt import config as configuration
 from dmt import files, options, presets, run_files
 from dmt.config import Config
@@ -314,6 +315,7 @@ def _said(places: Sequence[Path], copy: str) -> list[Evidence]:
 def record(bench: Bench, rows: dict[str, list[Path]], teacher: Path, before: Sequence[Any]) -> dict[str, Any]:
     """All that is known, with what it takes to check it."""
     outcome, described = teacher / "outcome.json", environment.describe(bench.execution.device)
+    described |= {"command": provenance.command(described["command"])}
     return {
         "base": configuration.flat(bench.base) | {"fractions": (bench.fraction,)},
         "seed": bench.seed,
@@ -329,7 +331,7 @@ def page(found: dict[str, Any]) -> str:
     """The record to read."""
     last, base = found["sessions"][-1], found["base"]
     commits = sorted({(each["git"] or {}).get("commit", "not a checkout")[:12] for each in found["sessions"]})
-    words = " ".join(last["command"])
+    words = last["command"]
     teacher = found["teacher"]
     taught = f"a given run's {teacher}" if isinstance(teacher, str) else f"nets of {teacher['accuracy']['raw']:.2f} %"
     lines = [

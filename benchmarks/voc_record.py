@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks import provenance as provenances
 from dmt import files, run_files
 from dmt.core.weighting import CASES
 from dmt.methods import catalogue
@@ -74,19 +75,13 @@ def provenance(path: Path) -> dict[str, Any]:
         "run": path.name,
         "data": manifest["data"],
         "changes": list(jobs[0].changes) if jobs else [],
-        "starts": {line: _public(start["name"]) for line, start in manifest.get("starts", {}).items()},
+        "starts": {line: provenances.public(start["name"]) for line, start in manifest.get("starts", {}).items()},
         "sessions": [
-            {"time": each["time"], "git": each["git"], "command": " ".join(map(_public, each["command"]))}
+            {"time": each["time"], "git": each["git"], "command": provenances.command(each["command"])}
             for each in sessions
         ],
         "environments": [each for number, each in enumerate(places) if each not in places[:number]],
     }
-
-
-def _public(word: str) -> str:
-    """A word of a command without the folders of the machine it was typed on."""
-    head, equals, tail = word.rpartition("=")
-    return f"{head}{equals}…/{Path(tail).name}" if tail.startswith("/") else word
 
 
 def stage_row(stage: StageResult) -> dict[str, Any]:

@@ -77,9 +77,3 @@ def test_a_run_that_was_stopped_is_recorded_as_far_as_it_went() -> None:
     assert [stage["finished"] for stage in job["stages"]] == [True, False]
     assert "A0, not finished" in voc_record.markdown(found)
     assert "commit 367ec907d762" in voc_record.markdown(found)
-
-
-def test_folders_of_the_machine_are_not_told() -> None:
-    words = ["dmt", "fit", "--data", "/home/me/voc", "--start=/nets/r101.pth#unit", "epochs=3", "runs/a"]
-    told = ["dmt", "fit", "--data", "…/voc", "--start=…/r101.pth#unit", "epochs=3", "runs/a"]
-    assert [voc_record._public(word) for word in words] == told
