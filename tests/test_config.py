@@ -166,6 +166,21 @@ def test_the_fast_preset_is_ours_and_fits_into_ten_minutes() -> None:
     assert {stage.schedule.descent.rate for stage in stages} == {0.2}
 
 
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("cifar10-4k-best", [8480, 11960, 15580, 30900, 49440]),
+        ("cifar10-1k-best", [4240, 12000, 12000, 15000, 15800, 29700, 47520]),
+    ],
+)
+def test_the_best_presets_are_ours_and_end_with_all_labels_twice(name: str, steps: list[int]) -> None:
+    preset = presets.get(name)
+    assert preset.origin == "ours"
+    stages = catalogue.plan("dmt", preset.config.recipe).stages
+    assert [stage.steps(preset.config.data.sizes) for stage in stages] == steps
+    assert [stage.labels.fraction for stage in stages[-2:] if stage.labels] == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(("labels", "expected"), [(1000, 2121), (4000, 1060)])
 def test_the_rule_for_baseline_epochs(labels: int, expected: int) -> None:
     assert presets.baseline_epochs(labels, 50_000, 300) == expected
