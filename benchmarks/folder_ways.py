@@ -56,6 +56,9 @@ IMAGES: dict[str, dict[str, Any]] = {
     "FixMatch, 1,000 steps, slow copy 0.99": TUNED | online("fixmatch", 1000, ema=0.99),
     "SoftMatch, 3,000 steps, slow copy 0.99": TUNED | online("softmatch", 3000, ema=0.99),
     "Mean Teacher, 1,000 steps": TUNED | online("mean-teacher", 1000, ema=0.99),
+    "all, five rounds, strong views weighted by weak ones": TUNED
+    | FIVE
+    | {"strong_pseudo": True, "weight_view": "weak"},
 }
 COLORS, TWO = {"strong_pseudo": True}, {"fractions": "0.5,0.9", "round_steps": 450}
 MASKS: dict[str, dict[str, Any]] = {
