@@ -50,7 +50,7 @@ def test_what_flat_gives_override_takes() -> None:
         (("fractions", 3), "fractions must be a list of numbers"),
         (
             ("labeling_views", "flop"),
-            "labeling_views must be flip and, for pixels, scales such as 0.75,1.25, not 'flop'",
+            "labeling_views must be flip, dropout and, for pixels, scales such as 0.75,1.25, not 'flop'",
         ),
         (("labeling_views", 3), "labeling_views must be a list of names, not '3'"),
         (("labeling_views", "0.75"), "scales are for pixels"),

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dmt.config import Config
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
@@ -11,29 +10,9 @@ from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import unknown
 from dmt.methods import published_images, published_pixels
-from dmt.methods.adaptive import FlexMatchOptions, FreeMatchOptions, SoftMatchOptions
 from dmt.methods.groups import Groups, OnlineOptions
-from dmt.methods.guessing import MixMatchOptions, ReMixMatchOptions
-from dmt.methods.online import (
-    CrossPseudoOptions,
-    CrossPseudoPastedOptions,
-    CutMixSegOptions,
-    FixMatchOptions,
-    FixMatchSegOptions,
-    MeanTeacherOptions,
-    MeanTeacherSegOptions,
-    PiModelOptions,
-    PseudoLabelOptions,
-    UDAOptions,
-)
+from dmt.methods.online import MeanTeacherSegOptions
 from dmt.methods.recipe import Recipe
-from dmt.methods.two_nets import (
-    CoTeachingOptions,
-    CoTeachingPlusOptions,
-    DeepCoTrainingOptions,
-    DualStudentOptions,
-    TemporalEnsemblingOptions,
-)
 
 MARK = "*"
 """Beside scores that were published with another net, start or split."""
@@ -93,58 +72,12 @@ def _cifar10(
     data = DataOptions("cifar10", labels=labels, validation=200, augment=augment)
     origin = "row of the paper" if paper else f"ours, {ours}"
     summary = f"CIFAR-10, 32×32 color, {labels:,} labels ({origin}); needs --data"
-    groups = PUBLISHED_IMAGES.replace(*FEW_LABELS) if labels <= 40 else PUBLISHED_IMAGES
+    groups = (
+        published_images.CIFAR10.replace(*published_images.FEW_LABELS) if labels <= 40 else published_images.CIFAR10
+    )
     published = replace(recipe, groups=groups)
     elsewhere = published_images.SCORES.get(name, {})
     return Preset(name, summary, Config(data, published, net="wrn-28-2"), paper, elsewhere=elsewhere)
-
-
-_FIX: dict[str, Any] = {
-    "epochs": 1600, "labeled": 64, "unlabeled": 448, "rate": 0.03, "rate_ramp": "cosine-7-16", "optimizer": "nesterov",
-    "weight_decay": 5e-4, "decay": "kernels", "ema": 0.999,
-}  # fmt: skip
-_MIX: dict[str, Any] = {
-    "epochs": 200, "labeled": 64, "unlabeled": 64, "rate": 2e-3, "rate_ramp": "constant", "optimizer": "adamw",
-    "weight_decay": 0.02, "decay": "kernels", "ema": 0.999,
-}  # fmt: skip
-PUBLISHED_IMAGES = Groups.of(
-    FixMatchOptions(**_FIX),
-    UDAOptions(**_FIX),
-    FlexMatchOptions(**_FIX),
-    FreeMatchOptions(**_FIX),
-    SoftMatchOptions(**_FIX),
-    PseudoLabelOptions(**_MIX),
-    PiModelOptions(**_MIX),
-    MeanTeacherOptions(**_MIX | {"weight_decay": 0.2}),
-    MixMatchOptions(**_MIX | {"epochs": 970}),
-    ReMixMatchOptions(**_MIX | {"epochs": 280}),
-    CrossPseudoOptions(**_FIX | {"epochs": 1000}),
-    TemporalEnsemblingOptions(**_MIX),
-    DualStudentOptions(
-        epochs=400, labeled=50, unlabeled=50, rate=0.05, rate_ramp="cosine", optimizer="nesterov", weight_decay=2e-4
-    ),
-    DeepCoTrainingOptions(epochs=200, labeled=16, unlabeled=92, rate=0.1, rate_ramp="cosine", weight_decay=1e-4),
-    CoTeachingOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
-    CoTeachingPlusOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
-)
-"""CIFAR-10: optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps."""
-
-FEW_LABELS = (ReMixMatchOptions(**_MIX | {"epochs": 640}, strong_views=1, weight_rotation=2.0),)
-"""What was published otherwise for 40 labels."""
-
-_POLY: dict[str, Any] = {"labeled": 8, "unlabeled": 8, "rate_ramp": "poly"}
-PUBLISHED_PIXELS = Groups.of(
-    FixMatchSegOptions(**_POLY, epochs=80, rate=1e-2, encoder=0.1, weight_decay=1e-4),
-    MeanTeacherSegOptions(**_POLY, epochs=20, rate=1e-3),
-    CutMixSegOptions(
-        epochs=40, labeled=10, unlabeled=10, rate=3e-5, rate_ramp="constant", optimizer="adam", encoder=0.1,
-        weight_decay=0.0,
-    ),
-    CrossPseudoOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
-    CrossPseudoPastedOptions(**_POLY, epochs=34, rate=1e-2, weight_decay=1e-4),
-    *published_pixels.VOC,
-)  # fmt: skip
-"""PASCAL VOC: as published, for nets that start from published parameters."""
 
 
 def _few(labels: int) -> Recipe:
@@ -208,7 +141,7 @@ _PIXELS = Recipe(
     per_class=True,
     shape="pair",
     ema=None,
-    groups=PUBLISHED_PIXELS,
+    groups=published_pixels.VOC,
 )
 """What the paper's rows for pixels have in common, with the numbers of PASCAL VOC."""
 
@@ -218,7 +151,7 @@ _CITY = replace(
     rate_round=4e-3,
     gamma=3.0,
     epochs_oracle=60,
-    groups=PUBLISHED_PIXELS.replace(*published_pixels.CITYSCAPES),
+    groups=published_pixels.VOC.replace(*published_pixels.CITYSCAPES),
 )
 
 _SCENES = replace(

@@ -17,6 +17,15 @@ def test_the_plain_image_comes_first_and_flip_mirrors_every_scale() -> None:
     )
 
 
+def test_dropout_adds_passes_over_the_plain_image() -> None:
+    flips = labeling_views.every(["flip", "0.5"])
+    assert labeling_views.every(["dropout", "0.5", "flip"]) == (
+        *flips,
+        *(LabelingView(dropped=n) for n in (1, 2, 3, 4)),
+    )
+    assert labeling_views.sorted_names(["dropout", "0.5", "flip"]) == ("flip", "0.5", "dropout")
+
+
 def test_equal_views_have_equal_names() -> None:
     for names in (["flip", "0.75", "1.25"], ["1.25", "flip", "0.750"], ["0.75", "1.25", "flip", "flip"]):
         assert labeling_views.sorted_names(names) == ("flip", "0.75", "1.25")
@@ -24,5 +33,5 @@ def test_equal_views_have_equal_names() -> None:
 
 @pytest.mark.parametrize("name", ["flop", "", "1", "1.0", "0", "-2", "nan", "inf", "100"])
 def test_what_is_no_view_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"flip and, for pixels, scales such as 0\.75,1\.25, not '"):
+    with pytest.raises(ConfigError, match=r"flip, dropout and, for pixels, scales such as 0\.75,1\.25, not '"):
         labeling_views.every(["flip", name])

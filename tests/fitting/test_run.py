@@ -165,6 +165,14 @@ def test_labels_of_two_copies_are_resumed_to_the_same_result(tiny: dict[str, obj
     assert (provenance["copy"], provenance["views"]) == ("mean", ["flip"])
 
 
+def test_dropout_is_refused_for_a_net_without_it_before_anything_is_trained(
+    tiny: dict[str, object], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="labeling_views must be without dropout: .* has none"):
+        fit(tmp_path, tiny | {"labeling_views": "dropout"})
+    assert not list(tmp_path.glob("stages/*/journal.jsonl"))
+
+
 def test_a_budget_stops_and_repeating_goes_on(tiny: dict[str, object], tmp_path: Path) -> None:
     fit(tmp_path / "whole", tiny)
     codes: list[int] = []

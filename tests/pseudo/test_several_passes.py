@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dmt.core import codes, labeling_views
+from dmt.core import codes, dropout, labeling_views, streams
 from dmt.data import ragged
 from dmt.data.images import augment
 from dmt.data.pixels.windows import Window
@@ -141,3 +141,36 @@ def test_one_pass_is_coded_from_its_logits(pixels: Segmentation, tmp_path: Path)
         expected, code = codes.confident(net(image))
         assert np.array_equal(labels[at], expected[0].numpy())
         assert np.array_equal(found[at], code[0].numpy())
+
+
+class Dropping(nn.Module):
+    """Adds noise by dropout to what `Pooled` says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.says, self.drop = Pooled(3.0), nn.Dropout(0.5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.drop(self.says(images))  # type: ignore[no-any-return]
+
+
+def test_passes_with_dropout_are_drawn_by_their_numbers(images: Classification) -> None:
+    net = Dropping().train()
+    teacher = Teacher((net,), images, CPU, labeling_views.every(["dropout"]))
+    before = torch.get_rng_state()
+    one, again = labeler.label(teacher, Wish(0.5)), labeler.label(teacher, Wish(0.5))
+    assert torch.equal(torch.get_rng_state(), before)  # whoever draws next draws what it would have drawn
+    assert torch.equal(one.target.confidence, again.target.confidence)
+    assert net.training
+    assert net.drop.training
+    plain = labeler.label(Teacher((net,), images, CPU), Wish(0.5))
+    assert not torch.equal(one.target.confidence, plain.target.confidence)
+    # a fifth of the mean is the pass without dropout, and each of the others is a draw of its own
+    whole = images.unlabeled.images[:].float() / 255
+    net.eval()
+    passes = [net(whole).softmax(1)]
+    for number in range(1, 5):
+        with dropout.active(net, streams.seed_of(0, "labeling dropout", number), CPU):
+            passes.append(net(whole).softmax(1))
+    assert len({tuple(each.flatten().tolist()) for each in passes}) == 5
+    assert torch.allclose(torch.stack(passes).mean(0).max(1).values, one.target.confidence, atol=1e-6)

@@ -1,4 +1,58 @@
-"""How methods for images were published: their scores."""
+"""How methods for images were published: their options on CIFAR-10, and their scores."""
+
+from typing import Any
+
+from dmt.methods.adaptive import FlexMatchOptions, FreeMatchOptions, SoftMatchOptions
+from dmt.methods.groups import Groups
+from dmt.methods.guessing import MixMatchOptions, ReMixMatchOptions
+from dmt.methods.online import (
+    CrossPseudoOptions,
+    FixMatchOptions,
+    MeanTeacherOptions,
+    PiModelOptions,
+    PseudoLabelOptions,
+    UDAOptions,
+)
+from dmt.methods.two_nets import (
+    CoTeachingOptions,
+    CoTeachingPlusOptions,
+    DeepCoTrainingOptions,
+    DualStudentOptions,
+    TemporalEnsemblingOptions,
+)
+
+_FIX: dict[str, Any] = {
+    "epochs": 1600, "labeled": 64, "unlabeled": 448, "rate": 0.03, "rate_ramp": "cosine-7-16", "optimizer": "nesterov",
+    "weight_decay": 5e-4, "decay": "kernels", "ema": 0.999,
+}  # fmt: skip
+_MIX: dict[str, Any] = {
+    "epochs": 200, "labeled": 64, "unlabeled": 64, "rate": 2e-3, "rate_ramp": "constant", "optimizer": "adamw",
+    "weight_decay": 0.02, "decay": "kernels", "ema": 0.999,
+}  # fmt: skip
+CIFAR10 = Groups.of(
+    FixMatchOptions(**_FIX),
+    UDAOptions(**_FIX),
+    FlexMatchOptions(**_FIX),
+    FreeMatchOptions(**_FIX),
+    SoftMatchOptions(**_FIX),
+    PseudoLabelOptions(**_MIX),
+    PiModelOptions(**_MIX),
+    MeanTeacherOptions(**_MIX | {"weight_decay": 0.2}),
+    MixMatchOptions(**_MIX | {"epochs": 970}),
+    ReMixMatchOptions(**_MIX | {"epochs": 280}),
+    CrossPseudoOptions(**_FIX | {"epochs": 1000}),
+    TemporalEnsemblingOptions(**_MIX),
+    DualStudentOptions(
+        epochs=400, labeled=50, unlabeled=50, rate=0.05, rate_ramp="cosine", optimizer="nesterov", weight_decay=2e-4
+    ),
+    DeepCoTrainingOptions(epochs=200, labeled=16, unlabeled=92, rate=0.1, rate_ramp="cosine", weight_decay=1e-4),
+    CoTeachingOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
+    CoTeachingPlusOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
+)
+"""Optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps."""
+
+FEW_LABELS = (ReMixMatchOptions(**_MIX | {"epochs": 640}, strong_views=1, weight_rotation=2.0),)
+"""What was published otherwise for 40 labels."""
 
 SCORES: dict[str, dict[str, float]] = {
     "cifar10-40": {

@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from dmt.methods.groups import MethodOptions
+from dmt.methods.groups import Groups, MethodOptions
+from dmt.methods.online import (
+    CrossPseudoOptions,
+    CrossPseudoPastedOptions,
+    CutMixSegOptions,
+    FixMatchSegOptions,
+    MeanTeacherSegOptions,
+)
 from dmt.methods.online_pixels import (
     AdvSemiSegOptions,
     AugSegOptions,
@@ -21,12 +28,27 @@ _DEEPLAB2: dict[str, Any] = _POLY | {"rate": 2.5e-3, "encoder": 0.1, "weight_dec
 _CCT: dict[str, Any] = _POLY | {
     "epochs": 45, "labeled": 10, "unlabeled": 10, "rate": 1e-2, "encoder": 0.1, "weight_decay": 1e-4
 }  # fmt: skip
+_EIGHT: dict[str, Any] = _POLY | {"labeled": 8, "unlabeled": 8}
 _VIT: dict[str, Any] = _POLY | {
     "epochs": 60, "labeled": 16, "unlabeled": 16, "rate": 2e-4, "encoder": 0.025, "optimizer": "adamw",
     "weight_decay": 0.01,
 }  # fmt: skip
 
-VOC: tuple[MethodOptions, ...] = (
+VOC = Groups.of(
+    FixMatchSegOptions(**_EIGHT, epochs=80, rate=1e-2, encoder=0.1, weight_decay=1e-4),
+    MeanTeacherSegOptions(**_EIGHT, epochs=20, rate=1e-3),
+    CutMixSegOptions(
+        epochs=40,
+        labeled=10,
+        unlabeled=10,
+        rate=3e-5,
+        rate_ramp="constant",
+        optimizer="adam",
+        encoder=0.1,
+        weight_decay=0.0,
+    ),
+    CrossPseudoOptions(**_EIGHT, epochs=34, rate=1e-2, weight_decay=1e-4),
+    CrossPseudoPastedOptions(**_EIGHT, epochs=34, rate=1e-2, weight_decay=1e-4),
     ClassMixOptions(**_DEEPLAB2, epochs=40, labeled=10, unlabeled=10),
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4),
     UniMatchOptions(**_POLY, epochs=80, labeled=8, unlabeled=8, rate=1e-2, encoder=0.1, weight_decay=1e-4),

@@ -96,7 +96,9 @@ class Recipe:
     ema: float | None = option(0.999, "decay of the EMA copy kept of every net, or none for no copy")
     labeler: Labeler = option("raw", "which copy of a net labels for the next: raw, ema, or the mean of both (ours)")
     labeling_views: tuple[str, ...] = option(
-        (), "more views of an image that its label averages (ours): flip; for pixels also scales, 0.75", neutral=True
+        (),
+        "more passes over an image that its label averages (ours): flip, dropout; for pixels also scales, 0.75",
+        neutral=True,
     )
     soft_labels: bool = option(
         False, "rounds of images: learn all probabilities of the teacher instead of its label", neutral=True

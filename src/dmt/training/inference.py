@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dmt.core import dropout, streams
 from dmt.core.evidence import Evidence, EvidenceCollector
 from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.metrics import Confusion
@@ -76,11 +77,21 @@ def probabilities(
 
 def mean(nets: Sequence[nn.Module], task: Task, view: View, views: Sequence[LabelingView]) -> Tensor:
     """Float32 probabilities of some images: the mean over nets in eval mode, and over these views of an image."""
-    passes = (task.logits(view, seen, partial(_forward, net, task.pixels)).softmax(1) for net in nets for seen in views)
+    passes = (_said(net, task, view, seen).softmax(1) for net in nets for seen in views)
     total = next(passes)
     for each in passes:
         total += each
     return total.div_(len(nets) * len(views))
+
+
+def _said(net: nn.Module, task: Task, view: View, seen: LabelingView) -> Tensor:
+    """Logits of some images in one view of them."""
+    look = partial(_forward, net, task.pixels)
+    if not seen.dropped:
+        return task.logits(view, seen, look)
+    seed = streams.seed_of(int(view.positions[0]), "labeling dropout", seen.dropped)
+    with dropout.active(net, seed, view.images.device):
+        return task.logits(view, seen, look)
 
 
 def forward(net: nn.Module, task: Task, view: View) -> Tensor:
