@@ -21,7 +21,6 @@ import dmt
 from benchmarks import cifar_screening, provenance
 from dmt import config as configuration
 from dmt import files, presets
-from dmt.core import labeling_views
 from dmt.data.audits import Audit
 from dmt.methods.plan import Labels
 from dmt.pseudo import labeler
@@ -91,13 +90,11 @@ def errors(task: Task, audit: Audit[Any], teacher: Teacher) -> dict[str, float]:
     """How many of the surest labels are wrong, %, by their share."""
     if not task.pixels:
         labels = labeler.label(teacher, Wish(1.0)).open(task.unlabeled)
-        found: dict[str, float] = audit.pseudo_labels(labels, None, CPU, {})["error_top"]
-        return found
+        return dict(audit.pseudo_labels(labels, None, CPU, {})["error_top"])
     with tempfile.TemporaryDirectory() as unused:
         folder = LabelFolder(Path(unused))
         labeler.make(teacher, Wish(1.0), folder, audit)
-        found = labeler.observed(folder.path)["error_top"]
-        return found
+        return dict(labeler.observed(folder.path)["error_top"])
 
 
 def measure(case: Case, seed: int, runs: Path) -> dict[str, Any]:
