@@ -58,7 +58,17 @@ CASES = (
     Case(
         "digits enlarged to 32 pixels in color, 40 labels, `cnn13` (dropout 0.5)",
         "cifar10-40",
-        {"labels": 40, "validation": 200, "net": "cnn13", "epochs": 60, "batch": 40, "ema": 0.9, "rate": 0.05},
+        {
+            "labels": 40,
+            "validation": 200,
+            "net": "cnn13",
+            "epochs": 100,
+            "batch": 40,
+            "rate": 0.05,
+            "augment": "shift",
+            "mixup": None,
+            "ema": 0.9,
+        },
         {"one pass": PLAIN, "dropout": replace(PLAIN, views=("dropout",))},
     ),
     Case(

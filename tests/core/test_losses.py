@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -92,3 +94,28 @@ def test_the_mean_over_valid_sites() -> None:
     assert float(losses.mean_over(sites, None)) == pytest.approx(117 / 6)
     assert float(losses.mean_over(sites, valid)) == pytest.approx(7 / 4)  # a site of weight 0 counts
     assert float(losses.mean_over(sites, torch.zeros_like(valid))) == 0.0
+
+
+def test_hard_sites_are_those_the_net_is_unsure_of() -> None:
+    given = torch.tensor([[0.9, 0.7, 0.2, 0.5], [0.95, 0.8, 0.71, 1.0]])  # p(label); the last has no label
+    labels = torch.tensor([[0, 1, 2, 0], [1, 1, 2, IGNORE]])
+    sites = -given.log()
+    unsure = [0.7, 0.2, 0.5]
+    by_hand = sum(-math.log(each) for each in unsure) / len(unsure)
+    assert float(losses.mean_over_hard(sites, labels, 0.25)) == pytest.approx(by_hand, abs=1e-6)
+    filled = [*unsure, 0.71, 0.8]  # five of eight sites, though the net is unsure of three
+    by_hand = sum(-math.log(each) for each in filled) / len(filled)
+    assert float(losses.mean_over_hard(sites, labels, 0.6)) == pytest.approx(by_hand, abs=1e-6)
+    everything = losses.mean_over_labeled(sites, labels)
+    assert torch.allclose(losses.mean_over_hard(sites, labels, 1.0), everything)
+
+
+def test_hard_sites_alone_are_learned_and_nothing_is_no_nan() -> None:
+    logits = torch.tensor([[[3.0, 0.0], [0.0, 0.1]]], requires_grad=True)  # (1, C, S): sure of the first site
+    labels = torch.tensor([[0, 0]])
+    losses.mean_over_hard(losses.per_site(logits, labels), labels, 0.5).backward()  # type: ignore[no-untyped-call]
+    assert logits.grad is not None
+    assert torch.equal(logits.grad[..., 0], torch.zeros(1, 2))
+    assert bool((logits.grad[..., 1] != 0).all())
+    nothing = torch.full((1, 2), IGNORE)
+    assert losses.mean_over_hard(losses.per_site(logits, nothing), nothing, 0.5).item() == 0.0

@@ -38,7 +38,7 @@ OWN: dict[str, object] = {
     "start": 0.5, "renormalized": True, "neighbors": 7, "reach": 0.5, "weight_fairness": 0.1, "memory_ema": 0.5,
     "mixup": 0.5, "strong_views": 2, "weight_strong": 0.1, "weight_rotation": 0.1, "decoders": 3, "judge_rate": 1e-3,
     "judge_width": 8, "semi": 0.3, "adversarial": 0.1, "adversarial_unlabeled": 0.1, "matching": 0.3,
-    "consistency": 3.0, "correction": 0.3, "perturbations": ("noise",), "background": 1, "present": 0.4,
+    "consistency": 3.0, "correction": 0.3, "perturbations": ("noise",), "background": 1, "present": 0.4, "hard": 0.2,
 }  # fmt: skip
 """The same of options that belong to single methods, by their name within the group."""
 

@@ -3,6 +3,7 @@
 Tensors that do not fit each other are refused: broadcasting would give a number too, but a wrong one.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -12,6 +13,9 @@ from torch import Tensor
 from dmt.core import shapes
 from dmt.core.mixing import Mix
 from dmt.types import IGNORE
+
+HARD = 0.7
+"""A net that gives a label at most so much is unsure of it, in hard example mining."""
 
 
 def labeled_sites(*labels: Tensor) -> Tensor:
@@ -51,6 +55,20 @@ def mean_over_labeled(sites: Tensor, labels: Tensor) -> Tensor:
     """Σ over sites / number of labeled ones, a 0-d tensor; 0, not NaN, when nothing is labeled."""
     shapes.require_alike("sites", sites, labels)
     return sites.sum() / labeled_sites(labels).clamp_min(1.0)
+
+
+def mean_over_hard(sites: Tensor, labels: Tensor, share: float) -> Tensor:
+    """Online hard example mining: the mean over labeled sites of which the net is unsure, p(label) ≤ 0.7.
+
+    Where those are fewer than ``share`` of all sites, so many of the hardest count.
+
+    Args:
+        sites: (N, *S), −log p(label); 0 without a label.
+    """
+    shapes.require_alike("sites", sites, labels)
+    hardest = sites.detach().flatten().topk(math.ceil(share * sites.numel())).values[-1]
+    kept = (sites.detach() >= hardest.clamp_max(-math.log(HARD))) & (labels != IGNORE)
+    return (sites * kept).sum() / kept.sum().clamp_min(1)
 
 
 def mean_over(sites: Tensor, valid: Tensor | None) -> Tensor:

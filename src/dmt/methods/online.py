@@ -17,6 +17,7 @@ from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
 from dmt.options import option, require
 
 LINES: tuple[Line, ...] = ("A", "B")
+HARD = "learn labels from pixels whose class has 0.7 or less, at least this share of all (OHEM); none: from all"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class StageOptions(MethodOptions):
         for key, high in (("weight", math.inf), ("weight_decay", math.inf), ("threshold", 1.0), ("ramp", 1.0)):
             value, words = getattr(self, key, None), "at least 0" if high == math.inf else "from 0 to 1"
             require(f"{self.group}.{key}", value, value is None or 0 <= value <= high, words)
+        hard = getattr(self, "hard", None)
+        require(f"{self.group}.hard", hard, hard is None or 0 < hard <= 1, "above 0 and up to 1, or none")
         for key in ("encoder", "temperature"):
             value = getattr(self, key, 1.0)
             require(f"{self.group}.{key}", value, value > 0, "greater than 0")
@@ -130,6 +133,7 @@ class FixMatchSegOptions(StageOptions):
     group: ClassVar[str] = "fixmatch_seg"
 
     threshold: float = option(0.95, "pixels below this confidence are ignored")
+    hard: float | None = option(None, HARD, neutral=True)
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,7 @@ class CrossPseudoOptions(StageOptions):
     group: ClassVar[str] = "cps"
 
     weight: float = option(1.5, "weight of the labels that the nets give each other")
+    hard: float | None = option(None, HARD, neutral=True)
 
 
 @dataclass(frozen=True)
@@ -181,6 +186,7 @@ class CrossPseudoPastedOptions(StageOptions):
     group: ClassVar[str] = "cps_cutmix"
 
     weight: float = option(1.0, "weight of the labels that the nets give each other")
+    hard: float | None = option(None, HARD, neutral=True)
 
 
 def pseudo_label(recipe: Recipe, own: PseudoLabelOptions) -> Plan:
@@ -200,7 +206,7 @@ def fixmatch(recipe: Recipe, own: FixMatchOptions) -> Plan:
 
 
 def fixmatch_seg(recipe: Recipe, own: FixMatchSegOptions) -> Plan:
-    return one_stage(recipe, own, FixMatchSeg(own.threshold))
+    return one_stage(recipe, own, FixMatchSeg(own.threshold, hard=own.hard))
 
 
 def mean_teacher(recipe: Recipe, own: MeanTeacherOptions) -> Plan:
@@ -216,8 +222,8 @@ def cutmix_seg(recipe: Recipe, own: CutMixSegOptions) -> Plan:
 
 
 def cps(recipe: Recipe, own: CrossPseudoOptions) -> Plan:
-    return one_stage(recipe, own, CrossPseudo(own.weight))
+    return one_stage(recipe, own, CrossPseudo(own.weight, own.hard))
 
 
 def cps_cutmix(recipe: Recipe, own: CrossPseudoPastedOptions) -> Plan:
-    return one_stage(recipe, own, CrossPseudoPasted(own.weight))
+    return one_stage(recipe, own, CrossPseudoPasted(own.weight, hard=own.hard))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dmt.errors import unknown
-from dmt.methods.online import StageOptions, one_stage
+from dmt.methods.online import HARD, StageOptions, one_stage
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
 from dmt.objectives.auxiliary import CCT
@@ -46,6 +46,7 @@ class UniMatchOptions(StageOptions):
     group: ClassVar[str] = "unimatch"
 
     threshold: float = option(0.95, "pixels below this confidence are ignored")
+    hard: float | None = option(None, HARD, neutral=True)
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def augseg(recipe: Recipe, own: AugSegOptions) -> Plan:
 
 
 def unimatch(recipe: Recipe, own: UniMatchOptions) -> Plan:
-    return one_stage(recipe, own, UniMatch(own.threshold))
+    return one_stage(recipe, own, UniMatch(own.threshold, hard=own.hard))
 
 
 def unimatch_v2(recipe: Recipe, own: UniMatchV2Options) -> Plan:

@@ -14,6 +14,7 @@ from torch import Tensor
 from dmt.core import losses, pasting, ramps, trees
 from dmt.core.pasting import Boxes, Paste
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
+from dmt.options import neutral
 from dmt.types import IGNORE, STRONG, TRAIN, WEAK, Batch, BatchShape
 
 WEAK2 = "weak2"
@@ -191,6 +192,7 @@ class FixMatchSeg(Objective):
         threshold: τ.
         area: the share of the image that a box covers, from … to.
         share: probability that an image gets a box.
+        hard: learn labels from hard pixels, at least this share of all; None for all of them.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
@@ -199,6 +201,7 @@ class FixMatchSeg(Objective):
     threshold: float = 0.95
     area: tuple[float, float] = (0.02, 0.4)
     share: float = 0.5
+    hard: float | None = neutral(None)
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.labeled + 2 * shape.unlabeled)
@@ -211,7 +214,7 @@ class FixMatchSeg(Objective):
         paste = draw.paste
         count = len(batch.views[WEAK])
         logits = cast.net(torch.cat([batch.views[WEAK], batch.images]))
-        labeled = supervised(logits[count:], batch)
+        labeled = supervised(logits[count:], batch, self.hard)
         confidence, labels = sure(logits[:count])
         kept = paste.apply(confidence) >= self.threshold
         valid = None if batch.valid is None else paste.apply(batch.valid)
@@ -230,9 +233,12 @@ def consistency(cast: Cast, batch: Batch, look: Callable[[Tensor], Tensor], weig
     return Loss(labeled + weight * unlabeled, detached(labeled=labeled, unlabeled=unlabeled, weight=weight))
 
 
-def supervised(logits: Tensor, batch: Batch) -> Tensor:
-    """The mean cross-entropy over labeled sites."""
-    return losses.mean_over_labeled(losses.per_site(logits, batch.truth), batch.truth)
+def supervised(logits: Tensor, batch: Batch, hard: float | None = None) -> Tensor:
+    """The mean cross-entropy over labeled sites, or over the hard ones, at least this share of all."""
+    sites = losses.per_site(logits, batch.truth)
+    if hard is None:
+        return losses.mean_over_labeled(sites, batch.truth)
+    return losses.mean_over_hard(sites, batch.truth, hard)
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from dmt.core import losses, pasting
 from dmt.core.pasting import Boxes
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
 from dmt.objectives.itself import Pasted, supervised, sure
+from dmt.options import neutral
 from dmt.types import WEAK, Batch, BatchShape
 
 
@@ -24,6 +25,7 @@ class CrossPseudo(Objective):
 
     Attributes:
         weight: w.
+        hard: learn labels from hard sites, at least this share of all; None for all of them.
     """
 
     lines: ClassVar[int] = 2
@@ -31,6 +33,7 @@ class CrossPseudo(Objective):
     labeled_view: ClassVar[str] = WEAK
 
     weight: float = 1.5
+    hard: float | None = neutral(None)
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(2 * shape.images)
@@ -39,7 +42,7 @@ class CrossPseudo(Objective):
         count = len(batch.views[WEAK])
         images = torch.cat([batch.views[WEAK], batch.images])
         first, second = (net(images) for net in cast.nets)
-        labeled = supervised(first[count:], batch) + supervised(second[count:], batch)
+        labeled = supervised(first[count:], batch, self.hard) + supervised(second[count:], batch, self.hard)
         valid = with_labeled(batch)
         cross = taught(first, sure(second)[1], valid) + taught(second, sure(first)[1], valid)
         logged = detached(labeled=labeled, unlabeled=cross, agree=agreement(first[:count], second[:count]))
@@ -54,6 +57,7 @@ class CrossPseudoPasted(Objective):
         weight: w.
         boxes: pasted boxes in each image.
         area: the share of the image that they cover together, from … to, overlaps not counted.
+        hard: as without pasting.
     """
 
     lines: ClassVar[int] = 2
@@ -63,6 +67,7 @@ class CrossPseudoPasted(Objective):
     weight: float = 1.0
     boxes: int = 3
     area: tuple[float, float] = (0.25, 0.5)
+    hard: float | None = neutral(None)
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(2 * shape.images, 2 * shape.unlabeled)
@@ -78,7 +83,8 @@ class CrossPseudoPasted(Objective):
         labels = [paste.apply(sure(guess)[1]) for guess in guesses]
         images = torch.cat([paste.apply(clean), batch.images])
         first, second = (net(images) for net in cast.nets)
-        labeled = supervised(first[len(clean) :], batch) + supervised(second[len(clean) :], batch)
+        known = [each[len(clean) :] for each in (first, second)]
+        labeled = supervised(known[0], batch, self.hard) + supervised(known[1], batch, self.hard)
         valid = None if batch.valid is None else paste.apply(batch.valid)
         cross = taught(first[: len(clean)], labels[1], valid) + taught(second[: len(clean)], labels[0], valid)
         logged = detached(labeled=labeled, unlabeled=cross, agree=agreement(*guesses))

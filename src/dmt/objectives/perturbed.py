@@ -14,6 +14,7 @@ from dmt.core import losses, noise, pasting, trees
 from dmt.core.pasting import Boxes, Paste
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
 from dmt.objectives.itself import supervised, sure
+from dmt.options import neutral
 from dmt.types import STRONG, WEAK, Batch, BatchShape
 
 STRONG2 = "strong2"
@@ -40,6 +41,7 @@ class UniMatch(Objective):
         threshold: pixels of less confidence teach nothing.
         area: the share of the image that a box covers, from … to.
         share: probability that an image gets a box.
+        hard: learn labels from hard pixels, at least this share of all; None for all of them.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, *VIEWS)
@@ -49,6 +51,7 @@ class UniMatch(Objective):
     threshold: float = 0.95
     area: tuple[float, float] = (0.02, 0.4)
     share: float = 0.5
+    hard: float | None = neutral(None)
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.labeled + 3 * shape.unlabeled)
@@ -65,7 +68,7 @@ class UniMatch(Objective):
         both = tuple(torch.cat([all_, each * mask]) for all_, each, mask in zip(features, ours, masks, strict=True))
         logits = cast.divided.decode(both, (size[0], size[1]))
         clean, known, dropped = logits[:count], logits[count:-count], logits[-count:]
-        labeled = supervised(known, batch)
+        labeled = supervised(known, batch, self.hard)
         target = sure(clean)
         strong = cast.net(torch.cat(pasted_views(batch, draw)))
         first, second = (
