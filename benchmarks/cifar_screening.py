@@ -95,6 +95,7 @@ LABELINGS: dict[str, dict[str, Any]] = {
     "ema": {"labeler": "ema"},
     "mean of both": {"labeler": "mean"},
     "flip": {"labeling_views": ("flip",)},
+    "flip, ema": {"labeling_views": ("flip",), "labeler": "ema"},
     "flip, mean of both": {"labeling_views": ("flip",), "labeler": "mean"},
     "BatchNorm re-estimated": {"batchnorm": "reestimate"},
     "BatchNorm re-estimated, flip": {"batchnorm": "reestimate", "labeling_views": ("flip",)},
@@ -150,7 +151,8 @@ class Job:
     def place(self, runs: Path) -> Path:
         """A folder named by all that decides the nets."""
         content = {
-            "stage": options.content(self.stage) | {"objective": repr(self.stage.objective)},
+            "stage": options.content(self.stage),
+            "objective": type(self.stage.objective).__name__,
             "data": options.content(self.config.data),
             "net": self.config.net,
             "steps": self.steps,
@@ -260,10 +262,7 @@ def last_nets(bench: Bench, run: Path) -> Path:
     """The last finished stage of a run of DMT that held the same images out, or the best trial of a record."""
     if str(run).startswith(BEST):
         return best_trial(bench, Path(str(run).removeprefix(BEST)))
-    held, wanted = Folder(run).manifest()["config"], configuration.flat(bench.base)
-    for key in ("dataset", "labels", "validation", "net"):
-        if held[key] != wanted[key]:
-            raise ConfigError(f"{run} was trained with {key}={held[key]}; this needs {key}={wanted[key]}")
+    _require_same_split(bench, Folder(run).manifest()["config"], bench.seed, str(run))
     jobs = [job for job in reading.read(Folder(run)) if job.method == "dmt" and job.seed == bench.seed]
     finished = [stage for job in jobs for stage in job.stages if stage.outcome is not None]
     if not finished:
@@ -271,12 +270,26 @@ def last_nets(bench: Bench, run: Path) -> Path:
     return finished[-1].path
 
 
+def _require_same_split(bench: Bench, held: Mapping[str, Any], seed: int, name: str) -> None:
+    """Refuse teachers that may have learned from the images that judge here."""
+    wanted = configuration.flat(bench.base) | {"seed": bench.seed}
+    held = {**held, "seed": seed}
+    for key in ("dataset", "labels", "validation", "net", "seed"):
+        if held[key] != wanted[key]:
+            raise ConfigError(f"{name} was trained with {key}={held[key]}; this needs {key}={wanted[key]}")
+
+
 def best_trial(bench: Bench, record: Path) -> Path:
-    """The folder of the trial whose raw net is best on the held-out images, by its first repetition."""
-    rows: dict[str, dict[str, Any]] = files.read_json(record)["trials"]
+    """The folder of the trial whose raw nets are best on the held-out images, of its first repetition."""
+    known = files.read_json(record)
+    _require_same_split(bench, known["base"], known["seed"], str(record))
+    rows: dict[str, dict[str, Any]] = known["trials"]
     name, row = max(rows.items(), key=lambda each: float(each[1]["raw"]))
+    place = bench.runs / str(row["folders"][0])
+    if not place.exists():
+        raise ConfigError(f"{place}, the best trial of {record}, is missing; give the --runs it was made with")
     bench.note(f"taught by {name}: {row['raw']:.2f}")
-    return bench.runs / str(row["folders"][0])
+    return place
 
 
 def trial(bench: Bench, name: str, repetition: int, teacher: Path) -> Job:

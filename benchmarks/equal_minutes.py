@@ -1,12 +1,12 @@
 """Methods on CIFAR-10 at equal minutes by the clock of one GPU, each as a user would run it.
 
-    python -m benchmarks.equal_minutes cifar10-4k --data DIR --runs RUNS --minutes 5 --budget 9m --out OUT
+    python -m benchmarks.equal_minutes cifar10-4k --data DIR --runs RUNS --minutes 5 --budget 16m --out OUT
     python -m benchmarks.equal_minutes digits --runs RUNS --minutes 0.3 --out OUT           a rehearsal on a CPU
 
 Every method is a ``dmt fit`` of its own, from its start to its score, reading and compiling included. Its published
 options stay; only its length is fitted to the minutes, by steps per second as they were measured before. CL and DMT
-have rounds as in ``cifar10-4k-fast``, scaled. What was finished is not run again, and no method is begun that would not
-end within the budget.
+have rounds as in ``cifar10-4k-fast``, scaled. A method whose fit was interrupted must be run anew, since its seconds
+would not be those of one piece; what was finished is not run again, and none is begun that would not end in time.
 """
 
 import argparse
@@ -113,8 +113,9 @@ def page(found: Mapping[str, Any]) -> str:
         "",
         f"`{last['command']}`; {last['hardware']['device']}, Python {last['python']}, torch {last['torch']}, "
         f"dmt {last['dmt']}; seed {found['seed']}, n = 1. Seconds by the clock, from the start of a method to its "
-        "score, compiling included; options as published but for the length, rounds of CL and DMT as in "
-        "`cifar10-4k-fast`, scaled. Test accuracy, %: of the raw net, and of what ships.",
+        "score, compiling included. Options as published but for the length, though most were published for far "
+        "longer trainings; rounds of CL and DMT as in `cifar10-4k-fast`, scaled, a preset made for this data set and "
+        "for few minutes. Test accuracy, %: of the raw net, and of what ships.",
         "",
         "| method | raw | shipped | seconds | steps | images learned from, millions | looked at |",
         "|---|---|---|---|---|---|---|",
@@ -143,10 +144,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     began, budget = time.monotonic(), stopping.seconds(asked.budget)
     rates = RATES | {name: float(rate) for name, _, rate in (each.partition("=") for each in asked.rate)}
     path = asked.out / f"equal_minutes_{asked.preset}.json"
-    found: dict[str, Any] = files.read_json(path) if path.exists() else {"sessions": [], "rows": {}}
+    same = {"preset": asked.preset, "minutes": asked.minutes, "seed": asked.seed}
+    found: dict[str, Any] = files.read_json(path) if path.exists() else same | {"sessions": [], "rows": {}}
+    if any(found[key] != value for key, value in same.items()):
+        parser.error(f"{path} is of {found['minutes']:g} minutes and seed {found['seed']}; give another --out")
     described = environment.describe(environment.pick_execution("auto").device)
     described |= {"command": provenance.command(described["command"])}
-    found |= {"preset": asked.preset, "minutes": asked.minutes, "seed": asked.seed}
     found["sessions"].append(described)
     for method in asked.methods.split(","):
         if method in found["rows"]:
@@ -156,9 +159,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             break
         settings = settings_of(asked.preset, method, asked.minutes, rates)
         out, start = asked.runs / f"{asked.preset}-{method}", time.monotonic()
+        if out.exists():
+            parser.error(f"{out} was interrupted, so its seconds are not known; remove it to run {method} anew")
         subprocess.run(command(asked.preset, method, settings, out, asked), check=True, stdout=subprocess.DEVNULL)
         (job,) = (job for job in reading.read(Folder(out)) if job.method == method)
-        found["rows"][method] = row = result(job, time.monotonic() - start)
+        row = result(job, time.monotonic() - start) | {"session": len(found["sessions"])}
+        found["rows"][method] = row
         print(f"{method}: {row['score']['shipped']:.2f} in {row['seconds']:.0f} s, {row['steps']:,} steps", flush=True)
         files.write_json(path, found)
         files.write(path.with_suffix(".md"), page(found).encode())

@@ -4,7 +4,7 @@
 
 For each row and seed a Baseline is trained. It then labels all unlabeled images in every way that its training allows:
 in one pass, at other scales too, with dropout at work, by its EMA copy. Counted is how many labels are wrong among the
-surest 20, 40 … 100 %. No student is trained: what rounds make of fewer errors is another question. Repeating resumes.
+surest 20, 40 … 100 %. No student is trained: what rounds make of fewer errors is another question.
 """
 
 import argparse

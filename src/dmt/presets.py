@@ -250,7 +250,7 @@ PRESETS: dict[str, Preset] = {
             {"baseline": 75.14, "cl": 90.61, "dmt": 91.51, "oracle": 96.35},
         ),
         _cifar10("cifar10-4k-fast", 4000, _FAST, {}, ours="for 10 minutes of one H200", augment="sane-2"),
-        _cifar10("cifar10-4k-best", 4000, _BEST, {}, ours="for 16 minutes of one H200", augment="sane-2"),
+        _cifar10("cifar10-4k-best", 4000, _BEST, {}, ours="for 15 minutes of one H200", augment="sane-2"),
         _cifar10(
             "cifar10-1k-best", 1000, _BEST_1K, {}, ours="for 18 minutes of one H200, not measured yet", augment="sane-2"
         ),

@@ -109,3 +109,20 @@ def test_a_run_teaches_if_it_held_the_same_images_out(tmp_path: Path) -> None:
     others = dataclasses.replace(made, base=config.override(made.base, {"validation": 30}))
     with pytest.raises(ConfigError, match="validation=20; this needs validation=30"):
         screening.last_nets(others, tmp_path)
+
+
+def test_the_best_trial_teaches_the_next_screening(tmp_path: Path) -> None:
+    arguments = ["--tiny", "--runs", str(tmp_path), "--steps", "3", "--prepare", "none", "--device", "cpu"]
+    screening.main([*arguments, "--trials", "round,sane", "--name", "first", "--labelings"])
+    first = json.loads((tmp_path / "first.json").read_text())
+    assert list(first["labelings"]) == list(screening.LABELINGS)
+    assert all(set(errors) == {"20%", "40%", "60%", "80%", "100%"} for errors in first["labelings"].values())
+    best = max(first["trials"].values(), key=lambda row: row["raw"])
+    then = [*arguments, "--teacher", f"best:{tmp_path / 'first.json'}", "--trials", "fixmatch-continued"]
+    screening.main([*then, "--name", "second"])
+    second = json.loads((tmp_path / "second.json").read_text())
+    assert second["teacher"]["accuracy"]["raw"] == best["raw"]
+    folder = tmp_path / second["trials"]["fixmatch-continued"]["folders"][0]
+    assert not (folder / "pseudo.json").exists()  # it labels within the step
+    with pytest.raises(ConfigError, match="was trained with seed=1; this needs seed=2"):
+        screening.main([*then, "--seed", "2"])

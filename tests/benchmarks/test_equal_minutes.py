@@ -43,6 +43,13 @@ def test_a_record_is_added_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.count("baseline: ") == 1
     equal_minutes.main([*words, "--methods", "cps", "--budget", "0.1s"])
     assert "cps: no time left" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        equal_minutes.main([*words, "--seed", "2"])
+    assert "is of 0.01 minutes and seed 1; give another --out" in capsys.readouterr().err
+    (tmp_path / "runs" / "digits-uda").mkdir()
+    with pytest.raises(SystemExit):
+        equal_minutes.main([*words, "--methods", "uda"])
+    assert "digits-uda was interrupted" in capsys.readouterr().err
     found = json.loads((tmp_path / "equal_minutes_digits.json").read_text())
     assert list(found["rows"]) == ["baseline", "fixmatch"]
     assert found["rows"]["baseline"]["changes"] == ["epochs=1"]

@@ -21,7 +21,7 @@ def test_dropout_adds_passes_over_the_plain_image() -> None:
     flips = labeling_views.every(["flip", "0.5"])
     assert labeling_views.every(["dropout", "0.5", "flip"]) == (
         *flips,
-        *(LabelingView(dropped=n) for n in (1, 2, 3, 4)),
+        *(LabelingView(dropout_pass=n) for n in (1, 2, 3, 4)),
     )
     assert labeling_views.sorted_names(["dropout", "0.5", "flip"]) == ("flip", "0.5", "dropout")
 

@@ -172,5 +172,9 @@ def test_passes_with_dropout_are_drawn_by_their_numbers(images: Classification) 
     for number in range(1, 5):
         with dropout.active(net, streams.seed_of(0, "labeling dropout", number), CPU):
             passes.append(net(whole).softmax(1))
+        assert not net.drop.training
+    with pytest.raises(ZeroDivisionError), dropout.active(net, 0, CPU):
+        raise ZeroDivisionError
+    assert not net.drop.training  # else the next plain pass would drop units too
     assert len({tuple(each.flatten().tolist()) for each in passes}) == 5
     assert torch.allclose(torch.stack(passes).mean(0).max(1).values, one.target.confidence, atol=1e-6)

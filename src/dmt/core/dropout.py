@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import nn
-from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.dropout import _DropoutNd  # what all kinds of dropout layers have in common
 
 
 def layers(net: nn.Module) -> list[_DropoutNd]:

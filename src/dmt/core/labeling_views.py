@@ -8,7 +8,7 @@ from dmt.errors import ConfigError
 FLIP = "flip"
 DROPOUT = "dropout"
 DROPOUT_PASSES = 4
-"""Further passes over the plain image, each with other units dropped."""
+"""Further passes over the plain image, each with other units dropout_pass."""
 
 
 class LabelingView(NamedTuple):
@@ -16,7 +16,7 @@ class LabelingView(NamedTuple):
 
     scale: float = 1.0  # of both sides
     mirrored: bool = False  # left and right exchanged
-    dropped: int = 0  # with dropout: the number of the pass, from 1 on; 0 for none
+    dropout_pass: int = 0  # with dropout: the number of the pass, from 1 on; 0 for none
 
     @property
     def pixels(self) -> float:
@@ -45,7 +45,7 @@ def every(names: Iterable[str]) -> tuple[LabelingView, ...]:
     passes = range(1, DROPOUT_PASSES + 1) if DROPOUT in names else ()
     return (
         *(LabelingView(scale, mirrored) for scale in scales for mirrored in sides),
-        *(LabelingView(dropped=number) for number in passes),
+        *(LabelingView(dropout_pass=number) for number in passes),
     )
 
 

@@ -10,6 +10,7 @@ from torch import nn
 
 from dmt import run_files
 from dmt.config import Config
+from dmt.core import labeling_views
 from dmt.core.execution import Execution
 from dmt.data.audits import Audit
 from dmt.fitting import concluding, orders, teaching
@@ -60,6 +61,8 @@ class Runner:
         trial.compiles(self._conditions.execution)
         for name in dict.fromkeys(map(self._config.net_of, "AB")):
             trial.fits(task, name)
+            if labeling_views.DROPOUT in self._config.recipe.labeling_views:
+                trial.drops(task, name)
         if self.folder.starts() is None:  # a resumed run may need none of them any more
             for line, start in self._starts.files.items():
                 trial.fills(task, self._config.net_of(line), start)

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from dmt.config import Config
-from dmt.core import dropout, labeling_views, streams
+from dmt.core import streams
 from dmt.data.audits import Audit
 from dmt.data.sets import PseudoLabels
 from dmt.fitting import teaching
@@ -55,10 +55,6 @@ class StageNets:
         first = line == stage.lines[0]  # its seed is the one that a stage of this line alone has
         names = ("net",) if first else ("net", line)
         fresh = build.build(spec, streams.seed_of(work.stream_seed, *names))
-        views = self.config.recipe.labeling_views
-        drops = labeling_views.DROPOUT in views
-        must = f"without dropout: {spec.name} has none"  # known before the first step, not when it would label
-        require("labeling_views", list(views), not drops or bool(dropout.layers(fresh)), must)
         # a stage that resumes takes its parameters from its own checkpoint
         if Checkpoint(self.folder.stage(work.place)).state() is None:
             said = self.starts.fill(fresh, spec, line)

@@ -17,7 +17,7 @@ from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
 from dmt.options import option, require
 
 LINES: tuple[Line, ...] = ("A", "B")
-HARD = "learn labels from pixels whose class has 0.7 or less, at least this share of all (OHEM); none: from all"
+HARD_HELP = "train on labels whose class has probability 0.7 or less, and at least on this share of all (OHEM); or none"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class FixMatchSegOptions(StageOptions):
     group: ClassVar[str] = "fixmatch_seg"
 
     threshold: float = option(0.95, "pixels below this confidence are ignored")
-    hard: float | None = option(None, HARD, neutral=True)
+    hard: float | None = option(None, HARD_HELP, neutral=True)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class CrossPseudoOptions(StageOptions):
     group: ClassVar[str] = "cps"
 
     weight: float = option(1.5, "weight of the labels that the nets give each other")
-    hard: float | None = option(None, HARD, neutral=True)
+    hard: float | None = option(None, HARD_HELP, neutral=True)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class CrossPseudoPastedOptions(StageOptions):
     group: ClassVar[str] = "cps_cutmix"
 
     weight: float = option(1.0, "weight of the labels that the nets give each other")
-    hard: float | None = option(None, HARD, neutral=True)
+    hard: float | None = option(None, HARD_HELP, neutral=True)
 
 
 def pseudo_label(recipe: Recipe, own: PseudoLabelOptions) -> Plan:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dmt.errors import unknown
-from dmt.methods.online import HARD, StageOptions, one_stage
+from dmt.methods.online import HARD_HELP, StageOptions, one_stage
 from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
 from dmt.objectives.auxiliary import CCT
@@ -46,7 +46,7 @@ class UniMatchOptions(StageOptions):
     group: ClassVar[str] = "unimatch"
 
     threshold: float = option(0.95, "pixels below this confidence are ignored")
-    hard: float | None = option(None, HARD, neutral=True)
+    hard: float | None = option(None, HARD_HELP, neutral=True)
 
 
 @dataclass(frozen=True)

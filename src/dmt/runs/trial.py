@@ -2,6 +2,7 @@
 
 import torch
 
+from dmt.core import dropout
 from dmt.core.execution import Execution
 from dmt.errors import ConfigError
 from dmt.models import build, names, starts
@@ -52,6 +53,12 @@ def fits(task: Task, name: str) -> None:
         raise ConfigError(
             f"net '{name}' gives {tuple(output.shape)} for 2 images, not {expected}, a score for each class"
         )
+
+
+def drops(task: Task, name: str) -> None:
+    """See that a net has dropout, if it shall label with it."""
+    if not dropout.layers(build.build(task.net_spec(name), seed=0)):
+        raise ConfigError(f"labeling_views=dropout needs a net with dropout layers, and {name} has none; leave it out")
 
 
 def _size_hint(net: str) -> str:

@@ -77,19 +77,19 @@ def probabilities(
 
 def mean(nets: Sequence[nn.Module], task: Task, view: View, views: Sequence[LabelingView]) -> Tensor:
     """Float32 probabilities of some images: the mean over nets in eval mode, and over these views of an image."""
-    passes = (_said(net, task, view, seen).softmax(1) for net in nets for seen in views)
+    passes = (_logits_in(net, task, view, seen).softmax(1) for net in nets for seen in views)
     total = next(passes)
     for each in passes:
         total += each
     return total.div_(len(nets) * len(views))
 
 
-def _said(net: nn.Module, task: Task, view: View, seen: LabelingView) -> Tensor:
+def _logits_in(net: nn.Module, task: Task, view: View, seen: LabelingView) -> Tensor:
     """Logits of some images in one view of them."""
     look = partial(_forward, net, task.pixels)
-    if not seen.dropped:
+    if not seen.dropout_pass:
         return task.logits(view, seen, look)
-    seed = streams.seed_of(int(view.positions[0]), "labeling dropout", seen.dropped)
+    seed = streams.seed_of(int(view.positions[0]), "labeling dropout", seen.dropout_pass)
     with dropout.active(net, seed, view.images.device):
         return task.logits(view, seen, look)
 

@@ -231,7 +231,7 @@ def require_shown(name: str, view: LabelingView) -> None:
     """Refuse a view for labeling that nets never see in training with this policy."""
     if view.scale != 1:
         raise ConfigError(
-            f"labeling_views={view.scale:g}: scales are for pixels; images that get one label take flip only"
+            f"labeling_views={view.scale:g}: scales are for pixels; images that get one label take flip and dropout"
         )
     if view.mirrored and not POLICIES[name].mirrors:
         others = ", ".join(key for key, policy in POLICIES.items() if policy.mirrors)
