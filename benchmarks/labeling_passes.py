@@ -85,7 +85,7 @@ CASES = (
     Case(
         "scenes, 40 masks, `smp:fpn/resnet18` (dropout 0.2)",
         "scenes",
-        {"net": "smp:fpn/resnet18", "rate": 0.02},
+        {"net": "smp:fpn/resnet18", "rate": 0.02, "epochs": 100},
         {
             "one pass": PLAIN,
             "dropout": replace(PLAIN, views=("dropout",)),
