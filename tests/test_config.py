@@ -179,6 +179,9 @@ def test_the_best_presets_are_ours_and_end_with_all_labels_twice(name: str, step
     stages = catalogue.plan("dmt", preset.config.recipe).stages
     assert [stage.steps(preset.config.data.sizes) for stage in stages] == steps
     assert [stage.labels.fraction for stage in stages[-2:] if stage.labels] == [1.0, 1.0]
+    row = presets.get(name.removesuffix("-best"))
+    assert preset.published("dmt") == f"{row.paper['dmt']:.2f}*"  # another schedule
+    assert preset.published("mixmatch") == row.published("mixmatch")
 
 
 @pytest.mark.parametrize(("labels", "expected"), [(1000, 2121), (4000, 1060)])

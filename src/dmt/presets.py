@@ -15,7 +15,7 @@ from dmt.methods.online import MeanTeacherSegOptions
 from dmt.methods.recipe import Recipe
 
 MARK = "*"
-"""Beside scores that were published with another net, start or split."""
+"""Beside scores that were published with another net, start, split or schedule."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Preset:
 
     Attributes:
         paper: the published test scores by method, where there are any.
-        elsewhere: those that were published for so many labels with another net, start or split.
+        elsewhere: those that were published for so many labels with another net, start, split or schedule.
         start: what fresh nets start from; None if published parameters must be given.
     """
 
@@ -40,7 +40,7 @@ class Preset:
         return "paper" if self.paper else "ours"
 
     def published(self, method: str) -> str | None:
-        """The score of a method as a reader sees it, marked if net, start or split differ; None if there is none."""
+        """The score of a method as a reader sees it, marked if it is of another training; None if there is none."""
         if method in self.paper:
             return f"{self.paper[method]:.2f}"
         return f"{self.elsewhere[method]:.2f}{MARK}" if method in self.elsewhere else None
@@ -61,17 +61,9 @@ def get(name: str) -> Preset:
     return PRESETS[name]
 
 
-def _cifar10(
-    name: str,
-    labels: int,
-    recipe: Recipe,
-    paper: dict[str, float],
-    ours: str = "not in the paper",
-    augment: str = "paper",
-) -> Preset:
-    data = DataOptions("cifar10", labels=labels, validation=200, augment=augment)
-    origin = "row of the paper" if paper else f"ours, {ours}"
-    summary = f"CIFAR-10, 32×32 color, {labels:,} labels ({origin}); needs --data"
+def _cifar10(name: str, labels: int, recipe: Recipe, paper: dict[str, float]) -> Preset:
+    data = DataOptions("cifar10", labels=labels, validation=200, augment="paper")
+    summary = _cifar10_summary(labels, "row of the paper" if paper else "ours, not in the paper")
     groups = (
         published_images.CIFAR10.replace(*published_images.FEW_LABELS) if labels <= 40 else published_images.CIFAR10
     )
@@ -80,10 +72,36 @@ def _cifar10(
     return Preset(name, summary, Config(data, published, net="wrn-28-2"), paper, elsewhere=elsewhere)
 
 
+def _cifar10_ours(name: str, row: Preset, recipe: Recipe, note: str) -> Preset:
+    """For the labels of a row of the paper, whose scores stand marked beside it."""
+    data = row.config.data
+    assert isinstance(data, DataOptions)
+    config = replace(
+        row.config, data=replace(data, augment="sane-2"), recipe=replace(recipe, groups=row.config.recipe.groups)
+    )
+    return Preset(
+        name, _cifar10_summary(data.labels, f"ours, {note}"), config, {}, elsewhere={**row.elsewhere, **row.paper}
+    )
+
+
+def _cifar10_summary(labels: int, origin: str) -> str:
+    return f"CIFAR-10, 32×32 color, {labels:,} labels ({origin}); needs --data"
+
+
 def _few(labels: int) -> Recipe:
     """Ours: the 1k row's batches, and the paper's rule for the Baseline's epochs."""
     return Recipe(epochs=baseline_epochs(labels, 50_000, 300), batch_pseudo=496, batch_labeled=16)
 
+
+_CIFAR10_4K = _cifar10(
+    "cifar10-4k", 4000, Recipe(epochs=1060), {"baseline": 86.08, "cl": 94.02, "dmt": 94.21, "oracle": 96.35}
+)
+_CIFAR10_1K = _cifar10(
+    "cifar10-1k",
+    1000,
+    Recipe(epochs=2120, batch_pseudo=496, batch_labeled=16),
+    {"baseline": 75.14, "cl": 90.61, "dmt": 91.51, "oracle": 96.35},
+)
 
 _FAST = Recipe(
     epochs=1060,
@@ -237,23 +255,11 @@ PRESETS: dict[str, Preset] = {
             Config(PhotoMaskOptions(), _SCENES, net="fcn-16"),
             paper={},
         ),
-        _cifar10(
-            "cifar10-4k",
-            4000,
-            Recipe(epochs=1060),
-            {"baseline": 86.08, "cl": 94.02, "dmt": 94.21, "oracle": 96.35},
-        ),
-        _cifar10(
-            "cifar10-1k",
-            1000,
-            Recipe(epochs=2120, batch_pseudo=496, batch_labeled=16),
-            {"baseline": 75.14, "cl": 90.61, "dmt": 91.51, "oracle": 96.35},
-        ),
-        _cifar10("cifar10-4k-fast", 4000, _FAST, {}, ours="for 10 minutes of one H200", augment="sane-2"),
-        _cifar10("cifar10-4k-best", 4000, _BEST, {}, ours="for 15 minutes of one H200", augment="sane-2"),
-        _cifar10(
-            "cifar10-1k-best", 1000, _BEST_1K, {}, ours="for 18 minutes of one H200, not measured yet", augment="sane-2"
-        ),
+        _CIFAR10_4K,
+        _CIFAR10_1K,
+        _cifar10_ours("cifar10-4k-fast", _CIFAR10_4K, _FAST, "for 10 minutes of one H200"),
+        _cifar10_ours("cifar10-4k-best", _CIFAR10_4K, _BEST, "for 15 minutes of one H200"),
+        _cifar10_ours("cifar10-1k-best", _CIFAR10_1K, _BEST_1K, "for 18 minutes of one H200, not measured yet"),
         _cifar10("cifar10-250", 250, _few(250), {}),
         _cifar10("cifar10-40", 40, _few(40), {}),
         _voc("1/8", replace(_PIXELS, epochs=85, epochs_round=5), {"baseline": 67.37, "dmt": 72.70, "oracle": 74.75}),

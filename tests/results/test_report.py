@@ -77,7 +77,7 @@ def test_what_others_published_is_marked() -> None:
     row = JobResult("cifar10-4k", "flexmatch", 1, (done,), ("A1",))
     told = str(Report((row,)))
     assert "95.81*" in told
-    assert "* published with another net, start or split" in told
+    assert "* published with another net, start, split or schedule" in told
     assert "*" not in str(Report((dataclasses.replace(row, changes=("flexmatch.threshold=0.9",)),)))
     own = str(Report((dataclasses.replace(row, method="dmt"),)))
     assert "94.21" in own
@@ -88,7 +88,7 @@ def test_numbers_of_other_nets_starts_or_splits_are_marked() -> None:
     done = stage("A0", (1, 1), (1, 1), (50, 50))
     row = JobResult("voc-1of8", "adv-semi-seg", 1, (done,), ("A0",))
     assert "69.50*" in str(Report((row,)))
-    assert "* published with another net, start or split" in str(Report((row,)))
+    assert "* published with another net, start, split or schedule" in str(Report((row,)))
     plain = str(Report((dataclasses.replace(row, method="dmt"),)))
     assert "72.70" in plain
     assert "*" not in plain

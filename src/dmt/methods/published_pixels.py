@@ -87,5 +87,5 @@ SCORES: dict[str, dict[str, float]] = {
     "cityscapes-1of30": {"cutmix-seg": 51.20, "classmix": 54.07},
     "cityscapes-1of8": {"adv-semi-seg": 58.8, "s4gan": 59.3, "cutmix-seg": 60.34, "classmix": 61.35},
 }  # fmt: skip
-"""Mean IoU in % as others published it for so many labels, with another net, start or split than the preset's
+"""Mean IoU in % as others published it for so many labels, with another net, start, split or schedule than the preset's
 (docs/methods)."""

@@ -27,7 +27,7 @@ def table(study: Study) -> Safe:
     ]
     caption = f"On the {study.split} images, mean ± standard deviation over seeds; gain: over Baseline, same seeds."
     if any(each is not None and each.endswith(presets.MARK) for each in told):
-        caption += f" {presets.MARK} Published with another net, start or split: see docs/methods."
+        caption += f" {presets.MARK} Published with another net, start, split or schedule: see docs/methods."
     if several:
         caption += (
             f" Single: the nets of a pair one by one, raw, in the mean. Both: the mean of their probabilities. "

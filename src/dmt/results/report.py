@@ -179,7 +179,7 @@ class Report:
         told = [[each for each in changes if _group(each) in (None, *read)] for changes in self._variants()]
         lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(told, start=1)]
         if any(_published(job).endswith(presets.MARK) for job in self.jobs):
-            lines.append(f"{presets.MARK} published with another net, start or split: see docs/methods")
+            lines.append(f"{presets.MARK} published with another net, start, split or schedule: see docs/methods")
         return "".join(f"{line}\n" for line in lines)
 
 
