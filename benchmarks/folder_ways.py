@@ -77,6 +77,7 @@ MASKS: dict[str, dict[str, Any]] = {
     "AugSeg, 1,400 steps": online("augseg", 1400),
     "CPS with CutMix, 1,400 steps": online("cps-cutmix", 1400),
     "both, a Baseline of 1,000 steps": COLORS | TWO | {"first_steps": 1000},
+    "ClassMix, 1,400 steps": online("classmix", 1400),
 }
 BATCH_MASKS, PSEUDO_MASKS = 16, 12
 """Images a step with masks on a GPU."""
