@@ -227,8 +227,7 @@ def made(job: Job, task: Task, execution: Execution) -> ImageStore:
             batchnorm.reestimate(net, task.clean_images(job.seed, execution.device))
         nets.append(net)
     teacher = Teacher(tuple(nets), task, execution.device, wanted.seen, whole=wanted.whole)
-    provenance = {"teacher": job.teacher.name}
-    wish = Wish(wanted.fraction, wanted.per_class, provenance=provenance, soft=wanted.soft)
+    wish = Wish(wanted.fraction, wanted.per_class, provenance={"teacher": job.teacher.name}, soft=wanted.soft)
     return labeler.label(teacher, wish)
 
 

@@ -8,7 +8,7 @@ from dmt.errors import ConfigError
 FLIP = "flip"
 DROPOUT = "dropout"
 DROPOUT_PASSES = 4
-"""Further passes over the plain image, each with other units dropout_pass."""
+"""Further passes over the plain image, each with other units dropped."""
 
 
 class LabelingView(NamedTuple):

@@ -57,8 +57,9 @@ VOC = Groups.of(
     AdvSemiSegOptions(**_DEEPLAB2, epochs=20, labeled=10, unlabeled=10),
     S4GANOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
     S4GANMultiLabelOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
-    GCTOptions(**_POLY, epochs=20, labeled=8, unlabeled=8, rate=1e-3),
+    GCTOptions(**_EIGHT, epochs=20, rate=1e-3),
 )
+"""PASCAL VOC: as published, for nets that start from published parameters."""
 
 CITYSCAPES: tuple[MethodOptions, ...] = (
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
