@@ -130,7 +130,7 @@ _BEST_1K = replace(
     epochs_round=(600, 300, 250, 200, 300, 480),
     per_class=True,
 )
-"""Ours: first nets are right on 75 % of the images, so fewer labels are kept at first; 12,000 to 47,520 steps a round."""
+"""Ours: first nets are right on 75 % of the images, so fewer labels are kept at first. 12,000 to 47,520 steps each."""
 
 _DIGITS = Recipe(
     batch=64,
