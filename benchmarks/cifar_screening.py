@@ -91,16 +91,19 @@ TINY: dict[str, Any] = {
     "batch_labeled": 4, "ema": 0.9, "rate": 0.05,
 }  # fmt: skip
 LABELINGS: dict[str, dict[str, Any]] = {
-    "raw": {},
-    "ema": {"labeler": "ema"},
-    "mean of both": {"labeler": "mean"},
-    "flip": {"labeling_views": ("flip",)},
-    "flip, ema": {"labeling_views": ("flip",), "labeler": "ema"},
-    "flip, mean of both": {"labeling_views": ("flip",), "labeler": "mean"},
-    "BatchNorm re-estimated": {"batchnorm": "reestimate"},
-    "BatchNorm re-estimated, flip": {"batchnorm": "reestimate", "labeling_views": ("flip",)},
+    name: {"labeler": labeler, "labeling_views": views, "batchnorm": batchnorm}
+    for name, labeler, views, batchnorm in (
+        ("raw", "raw", (), "running"),
+        ("ema", "ema", (), "running"),
+        ("mean of both", "mean", (), "running"),
+        ("flip", "raw", ("flip",), "running"),
+        ("flip, ema", "ema", ("flip",), "running"),
+        ("flip, mean of both", "mean", ("flip",), "running"),
+        ("BatchNorm re-estimated", "raw", (), "reestimate"),
+        ("BatchNorm re-estimated, flip", "raw", ("flip",), "reestimate"),
+    )
 }
-"""Ways in which one teacher may label."""
+"""Ways in which one teacher may label, each in full: what the base configuration says does not matter."""
 
 COPIES = ("raw", "ema")
 AUDITED = ("error_kept", "error_kept_weighted", "weight_right", "weight_wrong")
