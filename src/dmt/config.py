@@ -17,6 +17,7 @@ from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.errors import ConfigError, unknown
 from dmt.methods import catalogue
 from dmt.methods.groups import CBSTOptions
+from dmt.methods.method import Labeled
 from dmt.methods.recipe import Recipe
 from dmt.models import names
 from dmt.options import option, require
@@ -113,6 +114,7 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
         require("pretrain", new.recipe.pretrain, new.recipe.pretrain == "none", "none where pixels get labels")
         statistics = new.recipe.batchnorm
         require("batchnorm", statistics, statistics == "running", "running where pixels get labels")
+    _require_serving(new.recipe.online_stage, new.data.sizes.pixels)
     pretrain, frozen = new.recipe.pretrain, any(names.is_frozen(new.net_of(line)) for line in "AB")
     require("pretrain", pretrain, pretrain == "none" or not frozen, "none where the encoder stays as it is")
     views = labeling_views.every(new.recipe.labeling_views)
@@ -124,6 +126,14 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
             "stored_views", stored, stored != 1, "2 or more for labeling_views=flip, the second is the mirror image"
         )
     return new
+
+
+def _require_serving(online_stage: str, pixels: bool) -> None:
+    """Refuse an online stage of a method that labels something else than this data set's images or pixels."""
+    if online_stage != "none":
+        labeled: Labeled = "pixels" if pixels else "images"
+        serving = labeled in catalogue.get(online_stage).serves
+        require("online_stage", online_stage, serving, f"none, or a method that labels {labeled}")
 
 
 def _changed(holder: Holder, changes: Mapping[str, Any], prefix: str = "") -> Holder:

@@ -27,8 +27,9 @@ OTHER: dict[str, object] = {
     "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "encoder_round": 0.0,
     "weight_view": "weak", "weight_every": 4, "batchnorm": "reestimate", "label_noise": 0.2, "soft_labels": True,
     "pretrain": "rotation", "epochs_pretrain": 3, "start_round": "teacher",
+    "online_stage": "fixmatch", "epochs_online_stage": 3,
 }  # fmt: skip
-ELSEWHERE = {"epochs_oracle", "epochs_pretrain", "augment_weak", "augment_strong", "stop_rounds"}
+ELSEWHERE = {"epochs_oracle", "epochs_pretrain", "epochs_online_stage", "augment_weak", "augment_strong", "stop_rounds"}
 """Options that change none of DMT's stages."""
 
 OWN: dict[str, object] = {
@@ -47,7 +48,7 @@ GROUPED = [key for key in configuration.flat(BASE) if "." in key]
 ROUNDS_ONLY = {
     "batch_pseudo", "batch_labeled", "epochs_round", "rate_round", "gamma", "gamma2", "gamma_ramp", "fractions",
     "per_class", "labeler", "double_statistics", "pseudo_noise", "shape", "mixup_round", "strong_pseudo",
-    "weight_view", "weight_every", "encoder_round", "soft_labels", "start_round",
+    "weight_view", "weight_every", "encoder_round", "soft_labels", "start_round", "online_stage",
 }  # fmt: skip
 
 

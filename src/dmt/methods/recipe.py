@@ -11,6 +11,9 @@ from dmt.methods.plan import Labeler
 from dmt.options import option, require
 
 RoundStart = Literal["fresh", "teacher"]
+OnlineStage = Literal[
+    "none", "fixmatch", "flexmatch", "freematch", "softmatch", "fixmatch-seg", "cutmix-seg", "classmix"
+]
 Value = TypeVar("Value", int, float, float | None, RoundStart)
 
 BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2", "start_round")
@@ -19,7 +22,11 @@ BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2", "sta
 
 @dataclass(frozen=True)
 class Round:
-    """What a recipe gives one round, counted from 1."""
+    """What a recipe gives one round.
+
+    Attributes:
+        number: of its stages: from 1, or from 2 where an online stage comes first.
+    """
 
     number: int
     fraction: float
@@ -50,6 +57,13 @@ class Recipe:
         "none", "images: what fresh nets learn from unlabeled images first: none, rotation or simsiam", neutral=True
     )
     epochs_pretrain: int = option(100, "pretrain: passes over the unlabeled images, batch of them a step", neutral=True)
+    online_stage: OnlineStage = option(
+        "none",
+        "DMT, CL and relatives: an online method that continues a Baseline before it labels for round one (ours), with "
+        "its own options: fixmatch, flexmatch, freematch, softmatch; pixels: fixmatch-seg, cutmix-seg, classmix",
+        neutral=True,
+    )
+    epochs_online_stage: int = option(100, "online_stage: passes over the unlabeled images", neutral=True)
     rate: float = option(0.2, "learning rate of Baseline and Oracle")
     rate_round: float | tuple[float, ...] = option(0.1, "learning rate of a round; a list for one value per round")
     rate_ramp: str = option("cosine", "how the learning rate falls: cosine, poly or constant")
@@ -138,6 +152,7 @@ class Recipe:
             "epochs_round",
             "weight_every",
             "epochs_pretrain",
+            "epochs_online_stage",
         )
         for key in counts:
             for value in self._values(key):
@@ -182,9 +197,10 @@ class Recipe:
     def rounds(self) -> tuple[Round, ...]:
         """What each round gets."""
         mixup = self.mixup if self.mixup_round == "same" else self.mixup_round
+        first = 1 if self.online_stage == "none" else 2
         return tuple(
             Round(
-                at + 1,
+                first + at,
                 fraction,
                 _of_round(self.epochs_round, at),
                 _of_round(self.rate_round, at),

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from dmt.core import labeling_views
 from dmt.core.graph import Graph
 from dmt.core.schedule import Descent, Schedule
+from dmt.methods import online_stages
 from dmt.methods.groups import CBSTOptions, GraphOptions, OnlineOptions
 from dmt.methods.plan import Labels, Line, Plan, Share, Stage
 from dmt.methods.recipe import Recipe, Round
@@ -42,11 +43,14 @@ def online(recipe: Recipe, own: OnlineOptions) -> Plan:
 def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = False) -> Plan:
     """Algorithm 1: each net labels for the next, which starts afresh or continues from it.
 
+    An online stage may come between the Baseline and the first round.
+
     Args:
         restart: let nets start as the recipe says; otherwise every round continues.
     """
     recipe = replace(recipe, per_class=True) if per_class else recipe
-    stages = [_supervised("A", recipe)]
+    first = _supervised("A", recipe)
+    stages = [first, *online_stages.after(first, recipe)]
     for each in recipe.rounds():
         teacher = stages[-1].name
         start = None if restart and each.start == "fresh" else teacher
@@ -75,10 +79,14 @@ def _with_labels(plan: Plan, **changes: Any) -> Plan:
 
 
 def pair(recipe: Recipe, weighting: str) -> Plan:
-    """Algorithm 2: two lines, each fine-tuned on what the *previous* net of the other labeled."""
+    """Algorithm 2: two lines, each fine-tuned on what the *previous* net of the other labeled.
+
+    An online stage of each may come before the first round.
+    """
     share_a = None if recipe.share is None else Share(recipe.share, "head")
     share_b = None if recipe.share is None else Share(recipe.share, "tail")
     stages = [_supervised("A", recipe, share=share_a), _supervised("B", recipe, share=share_b)]
+    stages += [after for first in tuple(stages) for after in online_stages.after(first, recipe)]
     for each in recipe.rounds():
         a, b = stages[-2].name, stages[-1].name
         # both learn from round i-1, never from the peer's fresh net of this round

@@ -20,6 +20,7 @@ LENGTHS = (
     "epochs",
     "epochs_round",
     "epochs_pretrain",
+    "epochs_online_stage",
     *(f"{group}.epochs" for group, kind in catalogue.groups().items() if hasattr(kind, "epochs")),
 )
 """Options that say how long stages train; of these a budget changes those that the planned methods read."""

@@ -23,7 +23,7 @@ def of_pool(job: JobResult) -> Iterator[Finding]:
 def of_shares(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     """Classes in other proportions than among the labels, as far as first nets can tell."""
     preset = presets.PRESETS.get(job.data)
-    if stage.labels is None or stage.round != 1 or preset is None or preset.config.data.sizes.pixels:
+    if not _first_labels(job, stage) or stage.labels is None or preset is None or preset.config.data.sizes.pixels:
         return
     due = shares_of_labels(job, stage)
     counts = np.array(stage.labels["coverage"]["predicted"], dtype=float)
@@ -40,3 +40,8 @@ def of_shares(job: JobResult, stage: StageResult) -> Iterator[Finding]:
     )
     remedy = f"more labels of {names(job, [least])}, or nothing if you expect this"
     yield Finding("skewed", stage.title, text, remedy, names(job, [most, least]))
+
+
+def _first_labels(job: JobResult, stage: StageResult) -> bool:
+    """Whether no stage before it has pseudo labels."""
+    return stage.round == min((each.round for each in job.stages if each.labels is not None), default=0)
