@@ -17,7 +17,7 @@ from dmt.methods.recipe import OnlineStage, Recipe
 from dmt.objectives.itself import FixMatch
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
-from dmt.results import reading
+from dmt.results import guard_rules, reading
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from tests.conftest import TINY
@@ -99,11 +99,18 @@ def test_what_is_none_of_them_is_refused(value: str) -> None:
 
 def test_a_run_is_reported_with_it_and_resumes(tmp_path: Path) -> None:
     settings = TINY | {"epochs": 2, "fractions": "1,1", "online_stage": "fixmatch", "epochs_online_stage": 1}
+    settings |= {"rate_round": "0.1,0.2"}
     report = dmt.fit("digits", out=tmp_path, settings=settings, watcher=Silent())
     (job,) = [job for job in reading.read(Folder(tmp_path)) if job.method == "dmt"]
     assert [stage.name for stage in job.stages] == ["A0", "A1", "A2", "A3"]
     assert [stage.labels is not None for stage in job.stages] == [False, False, True, True]
     assert all(stage.score("test", "raw") is not None for stage in job.stages)
+    first, online, *rounds = job.stages
+    assert guard_rules.option(job, first, "rate") == "rate"
+    assert guard_rules.option(job, online, "rate") == "fixmatch.rate"
+    assert guard_rules.option(job, online, "epochs") == "epochs_online_stage"
+    assert {guard_rules.option(job, stage, "rate") for stage in rounds} == {"rate_round"}
+    assert guard_rules._slower(job, rounds[0]) == "a lower rate_round in round 1"
     written = sorted(tmp_path.glob("stages/*/journal.jsonl"))
     before = [path.stat().st_mtime_ns for path in written]
     assert dmt.fit("digits", out=tmp_path, settings=settings, watcher=Silent()).jobs == report.jobs

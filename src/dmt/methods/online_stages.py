@@ -19,6 +19,15 @@ _BUILDS: dict[str, tuple[Callable[..., Plan], type[StageOptions]]] = {
 }
 
 
+def options_of(objective: str) -> type[StageOptions] | None:
+    """The options of such a stage, by the class name of its objective; None for other stages."""
+    for build, options in _BUILDS.values():
+        (stage,) = build(Recipe(), options()).stages
+        if type(stage.objective).__name__ == objective:
+            return options
+    return None
+
+
 def after(first: Stage, recipe: Recipe) -> tuple[Stage, ...]:
     """The stage that continues ``first`` by the recipe's online method, with that method's own options; or none."""
     if recipe.online_stage == "none":

@@ -12,7 +12,8 @@ import numpy as np
 from dmt import presets
 from dmt.core import evidence
 from dmt.data.folders.photo_files import shown
-from dmt.methods import catalogue
+from dmt.methods import catalogue, online_stages
+from dmt.methods.groups import MethodOptions
 from dmt.methods.recipe import BY_ROUND
 from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
@@ -275,7 +276,12 @@ def names(job: JobResult, labels: Sequence[int]) -> str:
 
 def option(job: JobResult, stage: StageResult, name: str) -> str:
     """The key that sets ``name`` for a stage: in the method's own group, if it is there, else that of all methods."""
-    own = catalogue.get(job.method).options
+    method = catalogue.get(job.method)
+    own: type[MethodOptions] | None = method.options
+    if method.family == "stored labels" and stage.round and stage.labels is None:  # what comes before rounds
+        if name == "epochs":
+            return "epochs_online_stage"
+        own = online_stages.options_of(stage.outline.get("objective", {}).get("kind", ""))
     if stage.round and own is not None and name in {each.name for each in fields(own)}:
         return f"{own.group}.{name}"
     return f"{name}_round" if stage.round else name
@@ -287,8 +293,9 @@ def _slower(job: JobResult, stage: StageResult) -> str:
     key = option(job, stage, "rate")
     if rate is None:
         return f"a lower {key}"
-    listed = key in BY_ROUND and len({_rate(each) for each in job.stages if each.round}) > 1
-    return f"a lower {key} in round {stage.round}" if listed else f"--set {key}={rate / 2:g}"
+    taught = {each.round: _rate(each) for each in job.stages if each.labels is not None}
+    listed = key in BY_ROUND and stage.round in taught and len(set(taught.values())) > 1
+    return f"a lower {key} in round {sorted(taught).index(stage.round) + 1}" if listed else f"--set {key}={rate / 2:g}"
 
 
 def _rate(stage: StageResult) -> float | None:
