@@ -36,6 +36,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """Digits with the labels of the demo, scenes with its three rounds and a net half as wide: minutes on a CPU."""
 
 
+AFTER_ONLINE = "after-online"
+"""What --methods calls the row of DMT after an online method."""
+
+
 def passes(method: Method, config: Config) -> float:
     """Forward-backward passes over images that a method takes."""
     return sum(stage.steps(config.data.sizes) * stage.cost().passes for stage in method.plan(config.recipe).stages)
@@ -57,6 +61,25 @@ def fitted(config: Config) -> dict[str, int]:
                 1, round(goal / passes(method, dataclasses.replace(config, recipe=recipe)))
             )
     return found
+
+
+def after_online(config: Config) -> dict[str, Any]:
+    """Options with which an online method teaches DMT's only round, on all labels, for DMT's number of passes.
+
+    The Baseline is half as long as usual; online stage and round share the rest equally.
+    """
+    goal = passes(catalogue.get("dmt"), config)
+    online = "classmix" if config.data.sizes.pixels else "fixmatch"
+    chosen = {"online_stage": online, "fractions": "1", "epochs": config.recipe.epochs // 2}
+
+    def cost(epochs_online_stage: int, epochs_round: int) -> float:
+        lengths = {"epochs_online_stage": epochs_online_stage, "epochs_round": epochs_round}
+        return passes(catalogue.get("dmt"), configuration.override(config, chosen | lengths))
+
+    least = cost(1, 1)
+    stage, learning = cost(2, 1) - least, cost(1, 2) - least
+    each = (goal - least + stage + learning) / 2
+    return chosen | {"epochs_online_stage": round(each / stage), "epochs_round": round(each / learning)}
 
 
 def row(jobs: list[JobResult]) -> dict[str, Any]:
@@ -97,9 +120,14 @@ def main() -> None:
     plans = [(m.name, m.title, settings) for m in serving(config) if some is None or m.name in some]
     if some is None:
         plans.append((catalogue.baseline().name, "Baseline, as many passes", settings | {"epochs": long}))
+    if some is None or AFTER_ONLINE in some:
+        combined = settings | after_online(config)
+        title = f"{catalogue.get(combined['online_stage']).title}, then DMT"
+        plans.append(("dmt", title, combined))
     rows: dict[str, Any] = {}
     for name, title, chosen in plans:
-        out = options.runs / (options.data if chosen is settings else f"{options.data}-long")
+        own = "" if chosen is settings else "-after-online" if "online_stage" in chosen else "-long"
+        out = options.runs / f"{options.data}{own}"
         dmt.fit(options.data, method=name, baseline=False, seed=SEEDS, settings=chosen, out=out)
         rows[title] = row([job for job in reading.read(Folder(out)) if job.method == name])
         found = rows[title]
