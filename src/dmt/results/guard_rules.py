@@ -278,10 +278,11 @@ def option(job: JobResult, stage: StageResult, name: str) -> str:
     """The key that sets ``name`` for a stage: in the method's own group, if it is there, else that of all methods."""
     method = catalogue.get(job.method)
     own: type[MethodOptions] | None = method.options
-    if method.family == "stored labels" and stage.round and stage.labels is None:  # what comes before rounds
-        if name == "epochs":
+    if method.family == "stored labels":  # an online method may come before their rounds
+        online = online_stages.options_of(stage.outline.get("objective", {}).get("kind", ""))
+        if online is not None and name == "epochs":
             return "epochs_online_stage"
-        own = online_stages.options_of(stage.outline.get("objective", {}).get("kind", ""))
+        own = online or own
     if stage.round and own is not None and name in {each.name for each in fields(own)}:
         return f"{own.group}.{name}"
     return f"{name}_round" if stage.round else name
