@@ -159,6 +159,7 @@ def test_a_net_of_this_process_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a cluster takes minutes to start where much else runs
 def test_a_ray_cluster_one_of_whose_workers_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     from dmt.workers import ray_cluster
