@@ -2,11 +2,15 @@
 
     python -m benchmarks.audit labels digits --labels 100 --seeds 1-5 --out runs/audit
     python -m benchmarks.audit labels cifar10-4k --labels 2000 --net resnet8-16 --set epochs=20 --seeds 1-2 --data DIR
+    python -m benchmarks.audit labels cifar10-4k --labels 10000 --size 224 --seeds 1-3 --data DIR
     python -m benchmarks.audit pseudo digits --labels 50 --seeds 1-5 --out runs/audit
     python -m benchmarks.audit next digits --labels 50 --seeds 1-5 --out runs/audit
 
 ``labels``: a tenth of the given labels is flipped to another class, drawn evenly. Precision and recall of what the
 audit calls suspicious, beside cleanlab's ``find_label_issues`` on the same probabilities (pip install cleanlab).
+Every seed has other images. With ``--size``, images are taken for a user's photos of that size, as `dmt fit FOLDER`
+does on a CPU: last layers learn on features that encoders which know ImageNet give once, and folds of the labels choose
+rate and length. All seeds then share the images, and differ in the labels that are flipped, in folds and in nets.
 
 ``pseudo``: precision and recall of the pseudo labels of DMT's last round that the audit calls suspicious.
 
@@ -16,14 +20,17 @@ Baseline and DMT are trained afresh on all labels. Results are added to a JSON f
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 
 import dmt
+from benchmarks import provenance
 from dmt import config as configuration
 from dmt import files, presets
 from dmt.auditing import auditor, given_labels, label_next, pseudo_labels
@@ -31,19 +38,29 @@ from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.given_labels import AuditContext, CrossFit
 from dmt.config import Config
 from dmt.core import streams
+from dmt.core.execution import Execution
 from dmt.data.audits import Audit
+from dmt.data.folders import photo_pools
+from dmt.data.folders.photo_options import PhotoOptions
 from dmt.data.images.audit import ImageAudit
 from dmt.data.sets import LabeledSet
 from dmt.fitting.conditions import Conditions
+from dmt.fitting.features import FeatureMaker
 from dmt.fitting.runner import Runner
 from dmt.fitting.session import Session
+from dmt.methods import catalogue
+from dmt.own import choosing, known_nets, schedules
+from dmt.own.search import Search
 from dmt.results.report import Report
 from dmt.results.tables import spread
 from dmt.runs import environment, progress, starting
 from dmt.runs.folder import Folder
+from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
 from dmt.tasks import opening
 from dmt.tasks.classification import Classification
+from dmt.training.encoding import FeatureFolder
+from dmt.types import IMAGENET
 from dmt.use.scoring import Finished
 
 MORE = 100
@@ -55,9 +72,15 @@ def main() -> None:
     seeds = configuration.seeds(options.seeds)
     settings = configuration.from_pairs(options.set or [])
     settings |= {"labels": str(options.labels)} | ({} if options.net is None else {"net": options.net})
-    config = configuration.override(presets.get(options.preset).config, settings)
-    if options.what == "labels":
-        rows = [flipped(config, seed, options) for seed in seeds]
+    config = presets.get(options.preset).config
+    if options.size is None:
+        config = configuration.override(config, settings)
+    if options.what == "labels" and options.size is not None:
+        shared = photos(config, settings, seeds[0], options)
+        rows = [flipped(shared, seed, options) for seed in seeds]
+        summary = _found(rows)
+    elif options.what == "labels":
+        rows = [flipped(drawn(config, seed, options), seed, options) for seed in seeds]
         summary = _found(rows)
     elif options.what == "pseudo":
         rows = [pseudo(config, settings, seed, options) for seed in seeds]
@@ -66,9 +89,12 @@ def main() -> None:
         rows = [grown(config, settings, seed, options) for seed in seeds]
         summary = _gained(rows)
     described = environment.describe(torch.device("cpu"))
-    about = {key: described[key] for key in ("dmt", "python", "torch", "numpy", "hardware", "command")}
+    about = {key: described[key] for key in ("dmt", "python", "torch", "numpy", "hardware")}
+    about |= {"command": f"python -m benchmarks.audit {provenance.command(described['command'][1:])}"}
     about |= {"n": len(seeds), "settings": settings}
-    place = options.out / f"{options.what}-{options.preset}-{options.labels}.json"
+    about |= {"cleanlab": metadata.version("cleanlab")} if options.what == "labels" else {}
+    sized = "" if options.size is None else f"-size-{options.size}"
+    place = options.out / f"{options.what}-{options.preset}-{options.labels}{sized}.json"
     files.write_json(place, about | {"summary": summary, "seeds": rows})
     print(f"{options.what}, {options.preset}, {options.labels} labels, n = {len(seeds)} seeds; all numbers in {place}")
     for name, text in summary.items():
@@ -82,29 +108,98 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--labels", type=int, required=True)
     parser.add_argument("--seeds", default="1-5")
     parser.add_argument("--net")
+    parser.add_argument("--size", type=int, help="labels: take images for a user's photos, enlarged to so many pixels")
+    parser.add_argument("--start", default="wheel", help="with --size: parameters of the encoders")
     parser.add_argument("--set", action="append", metavar="KEY=VALUE")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--out", type=Path, default=Path("runs/audit"))
     parser.add_argument("--device", default="cpu")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.size is not None and options.what != "labels":
+        parser.error("--size is for labels")
+    return options
 
 
 # -- wrong labels
 
 
-def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One seed: precision and recall of the audit and of cleanlab on the same probabilities."""
+@dataclass(frozen=True)
+class Labels:
+    """Labels of which some shall be flipped, and the nets that judge them.
+
+    Attributes:
+        fixed: options that stay where folds of the labels choose others; None if they choose nothing.
+    """
+
+    task: Classification
+    config: Config
+    starts: Starts
+    fixed: Mapping[str, str] | None = None
+
+
+def drawn(config: Config, seed: int, options: argparse.Namespace) -> Labels:
+    """The labels that a preset gives this seed, judged by nets that know nothing yet."""
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
     task, _ = opened.split(seed)
     assert isinstance(task, Classification)
-    task, wrong = flip(task, seed)
-    execution = environment.pick_execution(options.device).for_net(config.net, False)
-    recipe = CrossFit(config, starting.find({}, config, "random", None), seed, 5, options.out / "work")
+    return Labels(task, config, starting.find({}, config, "random", None))
+
+
+def photos(config: Config, settings: Mapping[str, str], seed: int, options: argparse.Namespace) -> Labels:
+    """The same, but taken for photos and judged as `dmt fit FOLDER` would; features are stored below ``--out``."""
+    small = drawn(configuration.override(config, {"labels": options.labels}), seed, options).task
+    config = configuration.override(photo_config(small.classes, len(small.labeled), options.size), settings)
+    starts = starting.find({}, config, options.start, None)
+    execution, folder = environment.pick_execution(options.device), FeatureFolder(options.out / "features")
+    with progress.default() as watcher:
+        maker = FeatureMaker(config, starts, folder, execution.device, watcher, Stop(None))
+        task = maker.of(enlarged(small, options.size))
+    assert isinstance(task, Classification)
+    return Labels(task, config, starts, settings)
+
+
+def photo_config(classes: tuple[str, ...], labels: int, size: int) -> Config:
+    """What is proposed for so many labeled photos, and no others, on a CPU."""
+    net, net_b = (f"frozen:{each}" for each in (known_nets.KNOWN, known_nets.KNOWN_B))
+    views = max(1, min(choosing.VIEWS[0], choosing.LOOKS // labels))
+    data = PhotoOptions(classes=classes, labels=labels, size=size, stored_views=views)
+    return Config(data, schedules.for_a_last_layer(data, large=False, alike=False), net=net, net_b=net_b)
+
+
+def enlarged(task: Classification, size: int) -> Classification:
+    """Its labeled images alone, which have colors, resampled to this size like photos from files."""
+    images = torch.empty(len(task.labeled), 3, size, size, dtype=torch.uint8)
+    for place, image in enumerate(task.labeled.images):
+        square = photo_pools.square(Image.fromarray(image.permute(1, 2, 0).numpy()), size)
+        images[place] = torch.from_numpy(np.array(square)).permute(2, 0, 1)
+    labeled = LabeledSet(task.labeled.ids, images, task.labeled.labels)
+    none = labeled.take(torch.arange(0))
+    return replace(
+        task, shape=(3, size, size), normalization=IMAGENET,
+        labeled=labeled, unlabeled=none.without_truth(), validation=none, test=none,
+    )  # fmt: skip
+
+
+def by_folds(labels: Labels, execution: Execution) -> tuple[Config, list[str]]:
+    """Rate and length that folds of the labels prefer, as in `dmt fit FOLDER`, and lines that say so."""
+    if labels.fixed is None:
+        return labels.config, []
+    methods = [catalogue.baseline().name]
+    found = Search(labels.config, labels.task, labels.starts, execution, methods, labels.fixed).run()
+    return configuration.override(found.config or labels.config, found.settings), list(found.lines)
+
+
+def flipped(labels: Labels, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """One seed: precision and recall of the audit and of cleanlab on the same probabilities."""
+    task, wrong = flip(labels.task, seed)
+    execution = environment.pick_execution(options.device).for_net(labels.config.net, False)
     with (
         progress.default() as watcher,
         environment.threads(environment.fitting_threads(task.shape)),
         execution.active(),
     ):
+        config, told = by_folds(replace(labels, task=task), execution)
+        recipe = CrossFit(config, labels.starts, seed, 5, options.out / "work")
         checks = given_labels.train(task, recipe, AuditContext(execution, Stop(None), watcher))
     found = given_labels.examine(task, checks).found
     given, probabilities = task.labeled.labels.numpy(), np.zeros((len(task.labeled), len(task.classes)))
@@ -114,7 +209,7 @@ def flipped(config: Config, seed: int, options: argparse.Namespace) -> dict[str,
     ours = np.zeros(len(given), dtype=bool)
     ours[[each.position for each in found if each.suspicious]] = True
     right = probabilities.argmax(1) == np.where(wrong, -1, given)
-    result: dict[str, Any] = {"seed": seed, "flipped": int(wrong.sum())}
+    result: dict[str, Any] = {"seed": seed, "flipped": int(wrong.sum())} | ({"folds": told} if told else {})
     result |= {"accuracy on held-out right labels": 100 * float(right[~wrong].mean()), "dmt audit": _score(ours, wrong)}
     others = _cleanlab(given, probabilities)
     return result | {f"cleanlab {name}": _score(flags, wrong) for name, flags in others.items()}
