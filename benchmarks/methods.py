@@ -1,16 +1,22 @@
-"""Every method on the embedded data at equal cost: as many forward-backward passes as DMT takes.
+"""Every method on one data set at equal cost: as many forward-backward passes as DMT takes.
 
 Passes are counted over every view and every net; a forward without gradient counts a third, and is told beside.
 Methods of stored labels take what the preset gives them, online methods get as many epochs as fit into DMT's passes,
-and a Baseline trained for as many passes stands beside the preset's. Seeds 1 to 3; repeating the command resumes.
+and a Baseline trained for as many passes stands beside the preset's. Repeating the command resumes.
 
     python -m benchmarks.methods digits --runs RUNS --out benchmarks/results/methods_digits.json
     python -m benchmarks.methods scenes --runs RUNS --out benchmarks/results/methods_scenes.json
+    python -m benchmarks.voc_resized VOC SMALLER --side 128
+    python -m benchmarks.methods voc-small-1of20 --data SMALLER --seeds 1 --runs RUNS --out OUT.json
+
+On a CPU, nets for PASCAL VOC are decoders on encoders that stay as they are, and its photos are made smaller.
 """
 
 import argparse
 import dataclasses
+import json
 import statistics
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +29,50 @@ from dmt.config import Config
 from dmt.methods import catalogue
 from dmt.methods.method import Method
 from dmt.methods.online import StageOptions
+from dmt.own.known_nets import KNOWN, KNOWN_B
 from dmt.results import reading
 from dmt.results.reading import JobResult
 from dmt.runs import environment
 from dmt.runs.folder import Folder
 
-SEEDS = (1, 2, 3)
+DECODERS: dict[str, Any] = {
+    "net": f"frozen-fpn:{KNOWN}",
+    "net_b": f"frozen-fpn:{KNOWN_B}",
+    "crop": "128,128",
+    "optimizer": "adamw",
+    "rate": 3e-3,
+    "rate_round": 1.5e-3,
+    "weight_decay": 1e-2,
+    "gamma": 2.0,
+    "gamma_ramp": True,
+    "fractions": "0.5,0.9",
+    "batch_pseudo": 12,
+    "batch_labeled": 4,
+    "epochs_round": 1,
+}
+"""As `dmt fit FOLDER` trains decoders on a CPU, with batches twice as large (dmt.own.schedules)."""
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "digits": {"labels": 40},
     "scenes": {"fractions": "0.3,0.6,1", "net": "fcn-8"},
+    "voc-small-1of20": DECODERS | {"epochs": 15},
+    "voc-small-1of50": DECODERS | {"epochs": 38},
 }
 """Digits with the labels of the demo, scenes with its three rounds and a net half as wide: minutes on a CPU."""
 
+AS_THE_BASELINE: dict[str, Any] = {
+    "optimizer": "adamw",
+    "decay": "kernels",
+    "rate": None,
+    "weight_decay": None,
+    "labeled": None,
+    "unlabeled": None,
+}
+"""How online methods teach such decoders: their published rates are for SGD on whole nets."""
+
+
+LONG = "baseline-long"
+"""What --methods calls the Baseline of as many passes."""
 
 AFTER_ONLINE = "after-online"
 """What --methods calls the row of DMT after an online method."""
@@ -50,16 +88,31 @@ def serving(config: Config) -> list[Method]:
     return [method for method in catalogue.METHODS.values() if kind in method.serves and not method.ceiling]
 
 
+def online(config: Config) -> Iterator[tuple[Method, type[StageOptions]]]:
+    """The methods of one online stage, and their options."""
+    for method in serving(config):
+        if method.options is not None and issubclass(method.options, StageOptions):
+            yield method, method.options
+
+
+def settings_for(data: str) -> dict[str, Any]:
+    """What a data set changes of its preset, before lengths are fitted."""
+    settings = SETTINGS[data]
+    if settings.get("net_b") != DECODERS["net_b"]:
+        return settings
+    kinds = [options for _, options in online(presets.get(data).config)]
+    return settings | {f"{kind.group}.{key}": value for kind in kinds for key, value in AS_THE_BASELINE.items()}
+
+
 def fitted(config: Config) -> dict[str, int]:
     """Epochs of the online methods of one stage, by option, for DMT's number of passes."""
     goal, found = passes(catalogue.get("dmt"), config), {}
-    for method in serving(config):
-        if method.options is not None and issubclass(method.options, StageOptions):
-            one = dataclasses.replace(config.recipe.groups[method.options], epochs=1)
-            recipe = dataclasses.replace(config.recipe, groups=config.recipe.groups.replace(one))
-            found[f"{method.options.group}.epochs"] = max(
-                1, round(goal / passes(method, dataclasses.replace(config, recipe=recipe)))
-            )
+    for method, options in online(config):
+        one = dataclasses.replace(config.recipe.groups[options], epochs=1)
+        recipe = dataclasses.replace(config.recipe, groups=config.recipe.groups.replace(one))
+        found[f"{options.group}.epochs"] = max(
+            1, round(goal / passes(method, dataclasses.replace(config, recipe=recipe)))
+        )
     return found
 
 
@@ -104,32 +157,55 @@ def row(jobs: list[JobResult]) -> dict[str, Any]:
     }
 
 
+def known_rows(record: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What was recorded before, with the same settings."""
+    if not record.exists():
+        return {}
+    found = files.read_json(record)
+    if found["settings"] != json.loads(json.dumps(settings)):
+        raise SystemExit(f"{record} is of other settings; give another --out")
+    rows: dict[str, Any] = found["rows"]
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", choices=SETTINGS)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--methods", help="some of them, by name; all if left out")
+    parser.add_argument("--methods", help=f"some of them, by name, {LONG} and {AFTER_ONLINE} among them; all if left out")
+    parser.add_argument("--data", dest="images", type=Path, default=Path("data"), help="where a data set lies")
+    parser.add_argument("--seeds", type=configuration.seeds, default=configuration.seeds("1-3"))
     options = parser.parse_args()
-    settings = SETTINGS[options.data]
+    settings = settings_for(options.data)
     config = configuration.override(presets.get(options.data).config, settings)
     settings = settings | fitted(config)
     config = configuration.override(config, fitted(config))
     long = round(config.recipe.epochs * passes(catalogue.get("dmt"), config) / passes(catalogue.baseline(), config))
     some = None if options.methods is None else set(options.methods.split(","))
     plans = [(m.name, m.title, settings) for m in serving(config) if some is None or m.name in some]
-    if some is None:
+    if some is None or LONG in some:
         plans.append((catalogue.baseline().name, "Baseline, as many passes", settings | {"epochs": long}))
     if some is None or AFTER_ONLINE in some:
         combined = settings | after_online(config)
         title = f"{catalogue.get(combined['online_stage']).title}, then DMT"
         plans.append(("dmt", title, combined))
-    rows: dict[str, Any] = {}
+    print(f"{passes(catalogue.get('dmt'), config):,.0f} passes each", flush=True)
+    rows = known_rows(options.out, settings)
     for name, title, chosen in plans:
         own = "" if chosen is settings else "-after-online" if "online_stage" in chosen else "-long"
         out = options.runs / f"{options.data}{own}"
-        dmt.fit(options.data, method=name, baseline=False, seed=SEEDS, settings=chosen, out=out)
-        rows[title] = row([job for job in reading.read(Folder(out)) if job.method == name])
+        dmt.fit(
+            options.data,
+            method=name,
+            baseline=False,
+            seed=options.seeds,
+            settings=chosen,
+            start="wheel" if str(settings.get("net")).startswith("frozen") else None,
+            data_folder=options.images,
+            out=out,
+        )
+        rows[title] = row([job for job in reading.read(Folder(out)) if job.method == name and job.seed in options.seeds])
         found = rows[title]
         mean, deviation = (found[key]["shipped"] for key in ("mean", "deviation"))
         print(f"{title}: {mean:.2f} ± {deviation:.2f}, {found['passes']:,.0f} passes", flush=True)
