@@ -260,7 +260,7 @@ PRESETS: dict[str, Preset] = {
         _CIFAR10_1K,
         _cifar10_ours("cifar10-4k-fast", _CIFAR10_4K, _FAST, "for 10 minutes of one H200"),
         _cifar10_ours("cifar10-4k-best", _CIFAR10_4K, _BEST, "for 15 minutes of one H200"),
-        _cifar10_ours("cifar10-1k-best", _CIFAR10_1K, _BEST_1K, "for 11 minutes of one H200"),
+        _cifar10_ours("cifar10-1k-best", _CIFAR10_1K, _BEST_1K, "for 10 minutes of one H200"),
         _cifar10("cifar10-250", 250, _few(250), {}),
         _cifar10("cifar10-40", 40, _few(40), {}),
         _voc("1/8", replace(_PIXELS, epochs=85, epochs_round=5), {"baseline": 67.37, "dmt": 72.70, "oracle": 74.75}),

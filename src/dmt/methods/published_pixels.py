@@ -28,6 +28,9 @@ _DEEPLAB2: dict[str, Any] = _POLY | {"rate": 2.5e-3, "encoder": 0.1, "weight_dec
 _CCT: dict[str, Any] = _POLY | {
     "epochs": 45, "labeled": 10, "unlabeled": 10, "rate": 1e-2, "encoder": 0.1, "weight_decay": 1e-4
 }  # fmt: skip
+_FRENCH: dict[str, Any] = {
+    "rate": 3e-5, "rate_ramp": "constant", "optimizer": "adam", "encoder": 0.1, "weight_decay": 0.0
+}  # fmt: skip
 _EIGHT: dict[str, Any] = _POLY | {"labeled": 8, "unlabeled": 8}
 _VIT: dict[str, Any] = _POLY | {
     "epochs": 60, "labeled": 16, "unlabeled": 16, "rate": 2e-4, "encoder": 0.025, "optimizer": "adamw",
@@ -37,16 +40,7 @@ _VIT: dict[str, Any] = _POLY | {
 VOC = Groups.of(
     FixMatchSegOptions(**_EIGHT, epochs=80, rate=1e-2, encoder=0.1, weight_decay=1e-4),
     MeanTeacherSegOptions(**_EIGHT, epochs=20, rate=1e-3),
-    CutMixSegOptions(
-        epochs=40,
-        labeled=10,
-        unlabeled=10,
-        rate=3e-5,
-        rate_ramp="constant",
-        optimizer="adam",
-        encoder=0.1,
-        weight_decay=0.0,
-    ),
+    CutMixSegOptions(**_FRENCH, epochs=40, labeled=10, unlabeled=10),
     CrossPseudoOptions(**_EIGHT, epochs=34, rate=1e-2, weight_decay=1e-4),
     CrossPseudoPastedOptions(**_EIGHT, epochs=34, rate=1e-2, weight_decay=1e-4),
     ClassMixOptions(**_DEEPLAB2, epochs=40, labeled=10, unlabeled=10),
@@ -62,6 +56,7 @@ VOC = Groups.of(
 """PASCAL VOC: as published, for nets that start from published parameters."""
 
 CITYSCAPES: tuple[MethodOptions, ...] = (
+    CutMixSegOptions(**_FRENCH, epochs=56, labeled=4, unlabeled=4),  # 40,000 steps
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4, ema=0.996, threshold=0.0),
     FixMatchSegOptions(**_EIGHT, epochs=240, rate=5e-3, weight_decay=1e-4, threshold=0.0, hard=0.16),
