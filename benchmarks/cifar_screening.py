@@ -84,7 +84,7 @@ PREPARED = "0.5:12500,1:20000"
 """Fractions and steps of the rounds that prepare the teacher, trained as `cifar10-4k-fast` trains."""
 
 BEST = "best:"
-QUICK: dict[str, Any] = {"rate_round": 0.2, "mixup_round": None}
+QUICK: dict[str, Any] = {"rate_round": 0.2, "mixup_round": None, "online_stage": "none"}
 HELD_OUT = 5000
 TINY: dict[str, Any] = {
     "net": "wrn-10-1", "labels": 100, "validation": 200, "epochs": 25, "batch": 32, "batch_pseudo": 28,

@@ -52,6 +52,7 @@ DECODERS: dict[str, Any] = {
 }
 """As `dmt fit FOLDER` trains decoders on a CPU, with batches twice as large (dmt.own.schedules)."""
 
+SEEDS = (1, 2, 3)
 SETTINGS: dict[str, dict[str, Any]] = {
     "digits": {"labels": 40},
     "scenes": {"fractions": "0.3,0.6,1", "net": "fcn-8"},
@@ -173,9 +174,11 @@ def main() -> None:
     parser.add_argument("data", choices=SETTINGS)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--methods", help=f"some of them, by name, {LONG} and {AFTER_ONLINE} among them; all if left out")
+    parser.add_argument(
+        "--methods", help=f"some of them, by name, {LONG} and {AFTER_ONLINE} among them; all if left out"
+    )
     parser.add_argument("--data", dest="images", type=Path, default=Path("data"), help="where a data set lies")
-    parser.add_argument("--seeds", type=configuration.seeds, default=configuration.seeds("1-3"))
+    parser.add_argument("--seeds", type=configuration.seeds, default=list(SEEDS))
     options = parser.parse_args()
     settings = settings_for(options.data)
     config = configuration.override(presets.get(options.data).config, settings)
@@ -205,7 +208,9 @@ def main() -> None:
             data_folder=options.images,
             out=out,
         )
-        rows[title] = row([job for job in reading.read(Folder(out)) if job.method == name and job.seed in options.seeds])
+        rows[title] = row(
+            [job for job in reading.read(Folder(out)) if job.method == name and job.seed in options.seeds]
+        )
         found = rows[title]
         mean, deviation = (found[key]["shipped"] for key in ("mean", "deviation"))
         print(f"{title}: {mean:.2f} ± {deviation:.2f}, {found['passes']:,.0f} passes", flush=True)

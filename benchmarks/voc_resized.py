@@ -1,6 +1,6 @@
 """PASCAL VOC in the flat layout, made smaller, for trainings on a CPU.
 
-    python -m benchmarks.voc_resized VOC SMALLER --side 128
+python -m benchmarks.voc_resized VOC SMALLER --side 128
 """
 
 import argparse
@@ -25,7 +25,7 @@ def resize(side: int, target: Path, source: Path) -> None:
         width, height = (max(side, round(length * factor)) for length in opened.size)
         smaller = opened.resize((width, height), Image.Resampling.NEAREST if mask else Image.Resampling.LANCZOS)
         unfinished = place.with_suffix(f".unfinished{place.suffix}")
-        smaller.save(unfinished, **({} if mask else {"quality": 90}))
+        smaller.save(unfinished, quality=90)  # of photos; masks are lossless
         unfinished.replace(place)
 
 

@@ -11,7 +11,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("types", "errors", "version"),
     ("run_files", "json_checks"),
     ("schemas",),
-    ("csv_tables", "files", "options", "outputs", "pictures"),
+    ("csv_tables", "files", "option_values", "options", "outputs", "pictures"),
     ("core",),
     ("data", "models", "objectives", "pages"),
     ("methods",),

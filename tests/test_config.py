@@ -184,6 +184,15 @@ def test_the_best_presets_are_ours_and_end_with_all_labels_twice(name: str, step
     assert preset.published("mixmatch") == row.published("mixmatch")
 
 
+def test_an_older_run_has_no_option_that_its_preset_was_given_since() -> None:
+    preset = presets.get("cifar10-4k-fast").config
+    assert preset.recipe.online_stage == "fixmatch"
+    older = {key: value for key, value in config.flat(preset).items() if "online_stage" not in key}
+    found = config.recorded(preset, older)
+    assert (found["online_stage"], found["epochs_online_stage"]) == ("none", 100)
+    assert found["start_round"] == "teacher"  # written down
+
+
 @pytest.mark.parametrize(("labels", "expected"), [(1000, 2121), (4000, 1060)])
 def test_the_rule_for_baseline_epochs(labels: int, expected: int) -> None:
     assert presets.baseline_epochs(labels, 50_000, 300) == expected

@@ -2,13 +2,13 @@
 
 import dataclasses
 import tomllib
-import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from dmt import option_values
 from dmt.core import labeling_views
 from dmt.data.folders import tar_places
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
@@ -142,7 +142,9 @@ def _changed(holder: Holder, changes: Mapping[str, Any], prefix: str = "") -> Ho
     if not found:
         return holder
     hints = typing.get_type_hints(type(holder))
-    return dataclasses.replace(holder, **{name: parse(key, changes[key], hints[name]) for key, name in found})
+    return dataclasses.replace(
+        holder, **{name: option_values.parse(key, changes[key], hints[name]) for key, name in found}
+    )
 
 
 def _require_known(config: Config, keys: typing.Iterable[str]) -> None:
@@ -167,6 +169,9 @@ def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
 def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
     """All options of an older run: those it wrote down, and for those added since what its preset gives them.
 
+    A neutral one was added with a default that trains as before, so that is what the run had, whatever its preset has
+    been given since.
+
     Raises:
         ConfigError: if it had one that is gone. Whether it mattered is not known, so it counts.
     """
@@ -177,14 +182,15 @@ def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
                 f"the run was made with {key}={shown(value)}, an option that this release does not have; "
                 f"resume it with the release that made it"
             )
-    return known | written
+    neutral = {key: each.default for key, (_, each) in _holders(defaults).items() if each.metadata.get("neutral")}
+    return known | neutral | written
 
 
 def given(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a user gives them: tables dissolved, and files named so that they are found from any folder."""
     found = dotted(changes)
     places: Any = found.get(PLACES)
-    if isinstance(places, str) or (_listed(places) and all(isinstance(each, str) for each in places)):
+    if isinstance(places, str) or (option_values.listed(places) and all(isinstance(each, str) for each in places)):
         found[PLACES] = tar_places.named(places)
     return found
 
@@ -237,75 +243,6 @@ def seeds(text: str) -> list[int]:
     if not found:
         raise ConfigError(f"--seeds {text} names no seed")
     return found
-
-
-def parse(key: str, value: Any, kind: Any) -> Any:
-    """``value`` as ``kind``, or one line saying what was expected."""
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return _one_of(key, value, args)
-    if origin is Literal:
-        if value not in args:
-            raise ConfigError(f"{key} must be one of {', '.join(args)}, not '{value}'")
-        return value
-    if origin is tuple:
-        items = _items(value) if isinstance(value, str) else value
-        if not _listed(items):
-            wanted = "names" if args[0] is str else "numbers, such as 0.5,1"
-            raise ConfigError(f"{key} must be a list of {wanted}, not '{value}'")
-        return tuple(parse(key, item, args[0]) for item in items)
-    return _scalar(key, value, kind)
-
-
-def _one_of(key: str, value: Any, kinds: tuple[Any, ...]) -> Any:
-    """One of several kinds: none, a word, a list or a scalar. A list in text has several items."""
-    if types.NoneType in kinds and (value is None or (isinstance(value, str) and value.lower() == "none")):
-        return None
-    *others, last = sorted((kind for kind in kinds if kind is not types.NoneType), key=_rank)
-    for kind in others:
-        if typing.get_origin(kind) is Literal and value in typing.get_args(kind):
-            return value
-        if typing.get_origin(kind) is tuple and (len(_items(value)) > 1 if isinstance(value, str) else _listed(value)):
-            return parse(key, value, kind)
-    words = [str(word) for kind in others if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
-    try:
-        return parse(key, value, last)
-    except ConfigError as error:
-        if not words or typing.get_origin(last) is not None:
-            raise
-        also = ["none"] * (types.NoneType in kinds) + words
-        raise ConfigError(f"{key} must be a number, {' or '.join(also)}, not '{value}'") from error
-
-
-def _rank(kind: Any) -> int:
-    """In which order kinds are tried; the last takes what no other wants."""
-    return [Literal, tuple, None].index(typing.get_origin(kind))
-
-
-def _listed(value: Any) -> bool:
-    return isinstance(value, list | tuple)
-
-
-def _items(text: str) -> list[str]:
-    return text.replace(",", " ").split()
-
-
-def _scalar(key: str, value: Any, kind: Any) -> Any:
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-    if kind is bool and isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
-        return value
-    if kind is str and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if kind in (int, float) and isinstance(value, str | int) and not isinstance(value, bool):
-        try:
-            number = kind(value.replace("_", "") if isinstance(value, str) else value)
-            if number == number and abs(number) != float("inf"):
-                return number
-        except (ValueError, OverflowError):
-            pass
-    raise ConfigError(f"{key} must be {words[kind]}, not '{value}'")
 
 
 def _holders(config: Config) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:

@@ -91,6 +91,20 @@ def test_every_one_of_them_can_be_asked_for(name: str) -> None:
         assert {type(stage.objective) for stage in plan.stages if stage.round == 1} == kinds
 
 
+def test_a_rate_comes_with_its_optimizer() -> None:
+    settings = {"online_stage": "fixmatch", "optimizer": "adamw", "rate": 0.002, "decay": "kernels"}
+    config = presets.get("digits").config
+    for name, own, expected in (
+        ("dmt", {}, ("adamw", 0.002, "kernels")),
+        ("fixmatch", {}, ("adamw", 0.002, "kernels")),
+        ("dmt", {"fixmatch.rate": 0.03}, ("sgd", 0.03, "all")),
+        ("dmt", {"fixmatch.optimizer": "nesterov"}, ("nesterov", 0.002, "all")),
+        ("dmt", {"optimizer": "nesterov"}, ("sgd", 0.002, "all")),
+    ):
+        descent = catalogue.plan(name, configuration.override(config, settings | own).recipe)["A1"].schedule.descent
+        assert (descent.optimizer, descent.rate, descent.decay) == expected
+
+
 @pytest.mark.parametrize("value", ["cps", "fixmtch"])
 def test_what_is_none_of_them_is_refused(value: str) -> None:
     with pytest.raises(ConfigError, match="online_stage must be one of none, fixmatch"):
@@ -111,6 +125,10 @@ def test_a_run_is_reported_with_it_and_resumes(tmp_path: Path) -> None:
     assert guard_rules.option(job, online, "epochs") == "epochs_online_stage"
     assert {guard_rules.option(job, stage, "rate") for stage in rounds} == {"rate_round"}
     assert guard_rules._slower(job, rounds[0]) == "a lower rate_round in round 1"
+    by_validation = reading._by_validation(replace(job, patience=1), 1)
+    assert set(by_validation.results) < {"A2", "A3"}  # the online stage is no round that could be the best
+    assert not job.kept_before_rounds
+    assert replace(job, results=("A1",)).kept_before_rounds
     written = sorted(tmp_path.glob("stages/*/journal.jsonl"))
     before = [path.stat().st_mtime_ns for path in written]
     assert dmt.fit("digits", out=tmp_path, settings=settings, watcher=Silent()).jobs == report.jobs

@@ -9,8 +9,9 @@ import torch
 
 from dmt.config import Config, flat, override
 from dmt.data.folders.contents import FolderContents
+from dmt.errors import ConfigError
 from dmt.methods import catalogue
-from dmt.own import choosing, planning, rehearsal
+from dmt.own import choosing, planning, rehearsal, view_counts
 from dmt.own.rehearsal import Kind, Rates
 from tests.data.folders import photo_layout
 
@@ -28,6 +29,19 @@ def images(tmp_path: Path) -> tuple[Config, FolderContents]:
 def pixels(tmp_path: Path) -> tuple[Config, FolderContents]:
     setup = choosing.choose(photo_layout.write_masks(tmp_path, labeled=10, unlabeled=6), CPU)
     return setup.preset.config, setup.contents
+
+
+def test_views_that_a_method_tells_apart_are_stored(images: tuple[Config, FolderContents]) -> None:
+    config = override(images[0], {"net": "frozen:resnet18", "net_b": "frozen:resnet18"})
+    needs = {"baseline": 1, "dmt": 1, "fixmatch": 3, "mean-teacher": 2}
+    assert {method: view_counts.fewest(config, method) for method in needs} == needs
+    assert view_counts.fewest(override(config, {"strong_pseudo": True}), "dmt") == 3
+    for method, need in needs.items():
+        view_counts.require(override(config, {"stored_views": need}), ["baseline", method])
+        view_counts.require(override(config, {"stored_views": 0}), [method])  # made anew in every step
+        if need > 1:
+            with pytest.raises(ConfigError, match=f"stored_views={need - 1} .* add --set stored_views={need}"):
+                view_counts.require(override(config, {"stored_views": need - 1}), ["baseline", method])
 
 
 def kinds(config: Config, methods: Sequence[str] = USUAL) -> set[Kind]:

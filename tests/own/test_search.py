@@ -137,6 +137,18 @@ def test_rounds_end_where_later_ones_lose() -> None:
     assert trial_rounds.fewer([bad, bad, good]) == 2
 
 
+def test_an_online_stage_is_no_round_that_could_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, config = task_of(6.0), config_of(online_stage="fixmatch")
+    good, bad = evidence_of([True] * 30 + [False] * 10), evidence_of([True] * 15 + [False] * 25)
+    at = trials.Trials(Folds(task, STARTS, Execution(CPU), []), "AB", None)
+    for rounds, fractions in (([bad, bad, good, bad], (0.5,)), ([bad, good, bad, bad], None), ([bad] * 4, None)):
+        monkeypatch.setattr(trials.Trials, "rounds", lambda *_, rounds=rounds: rounds)
+        chosen = trials.Tried({}, bad)
+        found = trial_rounds.of_layers(at, config, "dmt", chosen, fixed=("gamma",))
+        assert found.chosen.settings.get("fractions") == fractions
+        assert len(found.said) == (4 if fractions is None else 3)
+
+
 def test_a_rate_far_too_small_is_found_out() -> None:
     found = search_of(config_of(rate=1e-4), task_of(3.0), methods=("baseline",)).run()
     assert found.settings["rate"] == 1e-3

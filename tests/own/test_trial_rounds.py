@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import dmt
+from dmt import config as configuration
 from dmt import files, run_files
 from dmt.config import Config
 from dmt.core.evidence import Evidence
@@ -84,6 +85,39 @@ def test_as_many_rounds_as_do_best(
     best = len(found.said) - 1
     assert found.told[0].startswith(f"{best} of 2 rounds: {said(scores[0]).score():.1f} without, then ")
     assert best == max(range(3), key=lambda number: (scores[number], number))
+
+
+@pytest.mark.parametrize(
+    ("scores", "settings", "helps", "told"),
+    [
+        ([3, 4, 5, 6], {"rate": 0.1}, True, "2 of 2 rounds"),
+        ([3, 4, 6, 5], {"rate": 0.1, "fractions": (0.5,)}, True, "1 of 2 rounds"),
+        ([3, 6, 5, 4], {"rate": 0.1, "fractions": (0.5,)}, True, "0 of 2 rounds"),  # but above first nets
+        ([6, 7, 5, 4], {"rate": 0.1, "fractions": (0.5,)}, False, "0 of 2 rounds"),
+    ],
+)
+def test_an_online_stage_is_no_round(
+    scores: list[int],
+    settings: dict[str, Any],
+    helps: bool,
+    told: str,
+    opened: tuple[Config, Task],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config, task = opened
+    config = configuration.override(config, {"online_stage": "fixmatch-seg"})
+    found = tried(monkeypatch, (config, task), scores)
+    assert (found.chosen.settings, found.helps) == (settings, helps)
+    assert found.told[0].startswith(f"{told}: ")
+    assert f", {said(scores[1]).score():.1f} after the online stage, then " in found.told[0]
+
+
+@pytest.mark.parametrize("name", ["fixmatch-seg", "cutmix-seg", "classmix"])
+def test_an_online_stage_is_tried_with_its_slow_copy(name: str, opened: tuple[Config, Task]) -> None:
+    config, task = opened
+    config = configuration.override(config, {"online_stage": name, "epochs_online_stage": 1, "ema": 0.9})
+    found = trial_rounds.of_masks(trials_of(task), config, "dmt", Tried({}, said(1)), (), large=False)
+    assert "after the online stage" in found.told[0]
 
 
 def test_rounds_that_a_user_listed_stay(opened: tuple[Config, Task], monkeypatch: pytest.MonkeyPatch) -> None:

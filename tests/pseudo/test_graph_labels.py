@@ -63,6 +63,23 @@ def test_whom_no_label_reaches_keeps_the_net_s_without_confidence(opened: tuple[
     assert found.target.confidence[:2].tolist() == [0.0, 0.0]
 
 
+def test_copies_of_a_net_see_the_mean_of_their_features(opened: tuple[Classification, Tensor]) -> None:
+    task, _ = opened
+
+    class Blind(Pixels):
+        """Sees the upper half only."""
+
+        def embed(self, images: Tensor) -> Tensor:
+            return super().embed(images) * torch.cat([torch.ones(32), torch.zeros(32)])
+
+    alone, blind, both = (
+        labeler.label(Teacher(nets, task, CPU), Wish(0.5, graph=Graph(neighbors=10))).target.confidence
+        for nets in ((Pixels(),), (Blind(),), (Pixels(), Blind()))
+    )
+    assert not torch.equal(both, alone)
+    assert not torch.equal(both, blind)
+
+
 def test_it_trains(tmp_path: Path) -> None:
     settings = TINY | {"epochs": 2, "fractions": "1", "graph_labels.neighbors": 5}
     dmt.fit("digits", method="graph-labels", baseline=False, settings=settings, out=tmp_path / "run")

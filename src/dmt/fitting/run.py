@@ -20,6 +20,7 @@ from dmt.fitting.session import Session
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
 from dmt.models import names
+from dmt.own import view_counts
 from dmt.results.report import Report
 from dmt.runs import environment, joining, progress, starting
 from dmt.runs.folder import Folder
@@ -125,6 +126,8 @@ def train(asked: Request, conditions: Conditions) -> None:
         environment.keep_freed_memory()
     prepared = _prepare(asked, folder, conditions)
     _require_sense(asked, prepared, conditions)
+    if not folder.begun:
+        view_counts.require(prepared.config, prepared.methods)
     starts = starting.find(asked.starts, prepared.config, prepared.preset.start, folder.starts())
     for line in prepared.lines:
         conditions.watcher.note(line)

@@ -40,7 +40,8 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
         fitting = execution.for_net(prepared.config.net, task.pixels)
         tuning = fine_tuning.of(prepared.config, runner.images(asked.seeds[0]), asked.settings, execution.on_cuda)
         # a schedule that was made to fit a budget holds for the method that it was made for
-        open_to_others = asked.methods is None and asked.budget is None
+        alone = prepared.config.recipe.online_stage == "none"  # else the user has combined DMT with one already
+        open_to_others = asked.methods is None and asked.budget is None and alone
         others = [each.name for each in catalogue.alternatives("images")] if open_to_others else []
         search = Search(
             prepared.config, task, starts, fitting, prepared.methods, asked.settings, tell, patience, tuning, others

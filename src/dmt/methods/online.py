@@ -29,7 +29,9 @@ class StageOptions(MethodOptions):
     unlabeled: int | None = option(None, "unlabeled images per step, each counted once; none: batch_pseudo")
     rate: float | None = option(None, "learning rate; none: rate")
     rate_ramp: str | None = option(None, "how the learning rate falls; none: rate_ramp")
-    optimizer: Optimizer = option("sgd", "sgd, nesterov, adam or adamw")
+    optimizer: Optimizer = option(
+        "sgd", "sgd, nesterov, adam or adamw; with the recipe's rate, its adam or adamw instead of sgd"
+    )
     weight_decay: float | None = option(None, "weight decay; none: weight_decay")
     decay: Decay = option("all", "which parameters decay: all, or kernels only")
     encoder: float = option(1.0, "the encoder's learning rate as a share of the rate")
@@ -54,12 +56,14 @@ class StageOptions(MethodOptions):
 
     def schedule(self, recipe: Recipe) -> Schedule:
         """The same with what the recipe says filled in."""
+        # a rate is one of an optimizer: whoever takes the recipe's takes both, unless another was asked for
+        adam = self.rate is None and self.optimizer == "sgd" and recipe.optimizer in ("adam", "adamw")
         descent = Descent(
             rate=self.rate or recipe.rate,
-            optimizer=self.optimizer,
+            optimizer=recipe.optimizer if adam else self.optimizer,
             momentum=recipe.momentum,
             weight_decay=recipe.weight_decay if self.weight_decay is None else self.weight_decay,
-            decay=self.decay,
+            decay=recipe.decay if adam else self.decay,
             encoder=self.encoder,
         )
         return Schedule(

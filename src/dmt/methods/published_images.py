@@ -50,7 +50,7 @@ CIFAR10 = Groups.of(
     CoTeachingPlusOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
 )
 """Optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps. UDA's EMA copy
-was published with a decay of 0.9999, over 500,000 steps; in trainings this short it would lag behind, so it is 0.999."""
+was published with a decay of 0.9999, over 500,000 steps; in trainings this short it would lag, so it is 0.999."""
 
 FEW_LABELS = (ReMixMatchOptions(**_MIX | {"epochs": 640}, strong_views=1, weight_rotation=2.0),)
 """What was published otherwise for 40 labels."""

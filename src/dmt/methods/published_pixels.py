@@ -56,7 +56,11 @@ VOC = Groups.of(
 """PASCAL VOC: as published, for nets that start from published parameters."""
 
 CITYSCAPES: tuple[MethodOptions, ...] = (
-    CutMixSegOptions(**_FRENCH, epochs=56, labeled=4, unlabeled=4),  # 40,000 steps
+    CutMixSegOptions(**_FRENCH, epochs=60, labeled=4, unlabeled=4),
+    AdvSemiSegOptions(**_DEEPLAB2, epochs=80, labeled=10, unlabeled=10),
+    # published for VOC only: about as many steps as there
+    MeanTeacherSegOptions(**_EIGHT, epochs=73, rate=1e-3),
+    GCTOptions(**_EIGHT, epochs=73, rate=1e-3),
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
     AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4, ema=0.996, threshold=0.0),
     FixMatchSegOptions(**_EIGHT, epochs=240, rate=5e-3, weight_decay=1e-4, threshold=0.0, hard=0.16),

@@ -10,7 +10,7 @@ from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoOptions
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
-from dmt.own import rehearsal, search_cost
+from dmt.own import rehearsal, search_cost, view_counts
 from dmt.own.rehearsal import Rates
 
 SHARE = 0.85
@@ -90,10 +90,12 @@ def within(
     fewer, given_up = config, []
     if isinstance(config.data, PhotoOptions) and config.data.stored_views > 1:
         most = config.data.stored_views
-        fitting = (_with_views(config, views) for views in range(most - 1, 0, -1))
-        fewer = next((each for each in fitting if seconds(each) <= SHARE * budget), _with_views(config, 1))
+        least = min(most, max(view_counts.fewest(config, method) for method in methods))
+        fitting = (_with_views(config, views) for views in range(most - 1, least - 1, -1))
+        fewer = next((each for each in fitting if seconds(each) <= SHARE * budget), _with_views(config, least))
         left = configuration.flat(fewer)["stored_views"]
-        given_up.append(f"stored_views={left} instead of {most}")
+        if left < most:
+            given_up.append(f"stored_views={left} instead of {most}")
         if seconds(fewer) <= SHARE * budget:
             line = f"to fit into {_minutes(budget)}, the run uses {given_up[0]}: about {_minutes(seconds(fewer))} now"
             return fewer, (line,)

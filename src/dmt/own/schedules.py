@@ -102,6 +102,7 @@ def for_tuning(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe
         decay="kernels",
         encoder=0.1,
         head_first=0.2,
+        epochs_online_stage=_epochs(TUNED_ONLINE, 24, unlabeled),
         groups=_online("images", _epochs(TUNED_ONLINE, 24, unlabeled)),
     )
 
@@ -144,6 +145,8 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
     # nets that see colors changed learn more from a long round than from two short ones
     rounds = (0.5, 0.9)
     rate = 3e-3 if frozen else 1e-3
+    # an online method takes as many steps as a line of DMT
+    online = _epochs(steps + len(rounds) * steps_round, pseudo, unlabeled)
     return replace(
         presets.get("scenes").config.recipe,
         batch=batch,
@@ -160,10 +163,8 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
         fractions=rounds,
         strong_pseudo=True,
         share=0.8 if alike and labels >= 10 else None,
-        # an online method takes as many steps as a line of DMT
-        groups=_online(
-            "pixels", _epochs(steps + len(rounds) * steps_round, pseudo, unlabeled), OnlineOptions(epochs=10)
-        ),
+        epochs_online_stage=online,
+        groups=_online("pixels", online, OnlineOptions(epochs=10)),
     )
 
 

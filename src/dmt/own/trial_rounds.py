@@ -71,12 +71,18 @@ def of_layers(at: Trials, config: Config, method: str, chosen: Tried, fixed: Col
         told.append(f"gamma={best.settings.get('gamma', recipe.gamma)} of {scores}")
     settings = dict(best.settings)
     if "fractions" not in fixed and not recipe.lists:
-        last = fewer(rounds)
+        before = _before(rounds, config)
+        last = fewer(rounds[before - 1 :])
         if last < len(recipe.fractions):
             settings = {**settings, "fractions": recipe.fractions[:last]}
             told.append(f"{last} of {len(recipe.fractions)} rounds: later ones lose")
-            rounds = rounds[: last + 1]
+            rounds = rounds[: before + last]
     return TrialRounds(Tried(settings, rounds[-1]), told, rounds)
+
+
+def _before(stages: Sequence[Evidence], config: Config) -> int:
+    """How many stages come before the first round: first nets, and maybe an online stage."""
+    return len(stages) - len(config.recipe.fractions)
 
 
 def fewer(rounds: Sequence[Evidence]) -> int:
@@ -100,13 +106,24 @@ def of_masks(
     rounds = beside.rounds(method, config, {**chosen.settings, **_as_long(config, at.folds.task, task)})
     if rounds is None:
         return TrialRounds(chosen, [], [])
-    best = max(range(len(rounds)), key=lambda number: (rounds[number].score(), number))
-    before, *after = (f"{each.score():.1f}" for each in rounds)
-    told = f"{best} of {len(after)} rounds: {before} without, then {', '.join(after)} ({len(part[0])} held-out images)"
+    before = _before(rounds, config)
+    scores = [each.score() for each in rounds]
+    # of equals the later; an online stage that no round improves on is still followed by one
+    best = max(range(before - 1, len(rounds)), key=lambda place: (scores[place], place)) - (before - 1)
+    helps = scores[before - 1 + max(best, 1)] >= scores[0]
     settings = dict(chosen.settings)
-    if best < len(after) and "fractions" not in fixed and not recipe.lists:
+    if best < len(recipe.fractions) and "fractions" not in fixed and not recipe.lists:
         settings["fractions"] = recipe.fractions[: max(best, 1)]
-    return TrialRounds(Tried(settings, rounds[best]), [told], rounds[: best + 1], helps=best > 0)
+    used = rounds[: before + max(best, 1)] if helps else rounds[:1]
+    return TrialRounds(Tried(settings, used[-1]), [_told(scores, before, best, len(part[0]))], used, helps)
+
+
+def _told(scores: Sequence[float], before: int, best: int, images: int) -> str:
+    """The scores of a trial, stage by stage."""
+    without, *online = (f"{each:.1f}" for each in scores[:before])
+    after = ", ".join(f"{each:.1f}" for each in scores[before:])
+    first = f"{without} without" + "".join(f", {each} after the online stage" for each in online)
+    return f"{best} of {len(scores) - before} rounds: {first}, then {after} ({images} held-out images)"
 
 
 def some_unlabeled(task: Task) -> Task:
@@ -121,8 +138,12 @@ def some_unlabeled(task: Task) -> Task:
 
 def _as_long(config: Config, whole: Task, some: Task) -> dict[str, Any]:
     """Epochs that take as many steps over fewer images."""
-    times, epochs = len(whole.unlabeled) / max(len(some.unlabeled), 1), config.recipe.epochs_round
+    recipe, times = config.recipe, len(whole.unlabeled) / max(len(some.unlabeled), 1)
     if times == 1.0:
         return {}
+    epochs = recipe.epochs_round
     many = tuple(round(times * each) for each in epochs) if isinstance(epochs, tuple) else round(times * epochs)
-    return {"epochs_round": many}
+    longer: dict[str, Any] = {"epochs_round": many}
+    if recipe.online_stage != "none":
+        longer["epochs_online_stage"] = round(times * recipe.epochs_online_stage)
+    return longer

@@ -220,9 +220,15 @@ def _choose(target: Target, classes: int, fraction: float, *, per_class: bool) -
 
 
 def _spread(teacher: Teacher, target: Target, wanted: Graph) -> Target:
-    """Labels that reach an image over the graph, with their share as confidence; where none does, its net's, unsure."""
-    task, device, net = teacher.task, teacher.device, teacher.nets[0]
-    parts = [inference.features(net, task, images, device) for images in (task.labeled, task.unlabeled)]
+    """Labels that reach an image over the graph, with their share as confidence; where none does, its net's, unsure.
+
+    Several copies of a net see the mean of their features.
+    """
+    task, device = teacher.task, teacher.device
+    parts = [
+        torch.stack([inference.features(net, task, images, device) for net in teacher.nets]).mean(0)
+        for images in (task.labeled, task.unlabeled)
+    ]
     cosines, neighbors = graph.nearest(torch.cat(parts).to(device), wanted.neighbors)
     given = torch.cat([task.labeled.labels, torch.full((len(task.unlabeled),), IGNORE)])
     reached = graph.spread(cosines.cpu(), neighbors.cpu(), given, len(task.classes), wanted)[len(task.labeled) :]

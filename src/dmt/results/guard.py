@@ -195,6 +195,10 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
     ]
     if first:
         parts.append(f"{first} of {len(pairs)} seeds kept their first nets, which are the Baseline's")
+    online = sum(job.kept_before_rounds for job, _ in pairs)
+    if online:
+        who = f"{online} of {len(pairs)} seeds use the nets" if len(pairs) > 1 else "it uses the net"
+        parts.append(f"{who} of the online stage before the rounds: no round did better on validation")
     if pairs[0][0].shipped().shown == "validation":
         parts.append("measured on the validation images, which also chose the net")
     return "; ".join(parts)

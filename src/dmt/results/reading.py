@@ -1,5 +1,6 @@
 """What came out of each stage and each method, read from the files of a run alone."""
 
+import contextlib
 import functools
 import itertools
 import logging
@@ -107,6 +108,13 @@ class JobResult:
         """
         last = [stage for stage in self.stages if stage.name in self.results and stage.outcome is not None]
         return [self.best(stage.line) for stage in last] if self.keep == "best" else last
+
+    @property
+    def kept_before_rounds(self) -> bool:
+        """Whether rounds were trained, and the nets of the online stage before them are used."""
+        kept = self.kept()
+        rounds = any(stage.round and not stage.online for stage in self.stages)
+        return rounds and bool(kept) and all(stage.online for stage in kept)
 
     def best(self, line: str) -> StageResult:
         """The stage of a line that validation likes best, of equals the last.
@@ -261,7 +269,7 @@ def _require_alike(stages: Sequence[StageResult]) -> None:
 
 def _by_validation(job: JobResult, patience: int) -> JobResult:
     """A job whose rounds end by validation. Once they have ended, its result is the best of them."""
-    numbers = sorted({stage.round for stage in job.stages if stage.round})
+    numbers = sorted({stage.round for stage in job.stages if stage.round and not stage.online})
     rounds = [[stage for stage in job.stages if stage.round == number] for number in numbers]
     done = list(itertools.takewhile(lambda each: all(stage.outcome is not None for stage in each), rounds))
     scores = [statistics.fmean(map(liked, each)) for each in done]
@@ -275,11 +283,14 @@ def _by_validation(job: JobResult, patience: int) -> JobResult:
 
 def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
     """Options that differ from those of the preset, or all of them if it is not known here."""
-    known = plain(configuration.flat(presets.PRESETS[data].config)) if data in presets.PRESETS else {}
+    known, written = {}, configuration.renamed(options)
+    if data in presets.PRESETS:
+        preset = presets.PRESETS[data].config
+        known = plain(configuration.flat(preset))
+        with contextlib.suppress(ConfigError):  # of a run with an option that is gone, what it wrote down is told
+            written = plain(configuration.recorded(preset, options))
     told = FROM_FOLDER if data in presets.OWN else frozenset()
-    changed = {
-        key: value for key, value in configuration.renamed(options).items() if key not in known or known[key] != value
-    }
+    changed = {key: value for key, value in written.items() if key not in known or known[key] != value}
     return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
 
 

@@ -42,6 +42,11 @@ class StageResult:
         """For people: the line and its round, "A3"."""
         return f"{self.line}{self.round}"
 
+    @property
+    def online(self) -> bool:
+        """Whether it labels within its steps: an online method, alone or between a Baseline and the rounds."""
+        return self.round > 0 and not self.outline.get("labels")
+
     def net(self, copy: str) -> NetName:
         """The whole name of one of its nets."""
         return NetName(self.name, self.line, copy)

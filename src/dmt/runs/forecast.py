@@ -50,6 +50,13 @@ def _timed(spec: NetSpec, size: int, execution: Execution, patience: float) -> f
     return size / timing.step_seconds(trainer, patience)
 
 
+def _teacher(stage: Stage) -> str:
+    """Who labels: people, and maybe an earlier net or, within its steps, an online method."""
+    if stage.labels is not None:
+        return f"labels, {stage.labels.by}"
+    return f"labels, {type(stage.objective).__name__}" if stage.objective.views else "labels"
+
+
 def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: float) -> tuple[Table, str]:
     """The stages of a plan row by row, and a line about the whole.
 
@@ -68,7 +75,7 @@ def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: fl
         rows.add_row(
             stage.name,
             stage.start or "fresh",
-            "labels" if labels is None else f"labels, {labels.by}",
+            _teacher(stage),
             "–" if labels is None else f"{labels.fraction:g}",
             getattr(stage.objective, "weighting", "–"),
             f"{schedule.epochs:,}",

@@ -1,6 +1,6 @@
 """A plan trained in memory, without a run's folder: for folds of labels, and for arrays.
 
-Nothing is saved, scored or audited, and there are no slow copies.
+Nothing is saved, scored or audited, and there are no slow copies but those that an objective asks.
 """
 
 import copy
@@ -85,7 +85,8 @@ class InMemory:
     def _train(
         self, stage: Stage, labeled: LabeledSet[Any], done: Mapping[str, Nets], seed: int, longest: int | None
     ) -> Trained:
-        stage = replace(stage, schedule=replace(stage.schedule, ema=None))
+        if not stage.objective.slow:
+            stage = replace(stage, schedule=replace(stage.schedule, ema=None))
         nets: Nets
         if stage.start is not None:
             nets = {line: _copied(done[stage.start][line]) for line in stage.lines}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dmt import config as configuration
+from dmt import option_values
 from dmt.config import Config
 from dmt.errors import ConfigError, unknown
 from dmt.methods import catalogue
@@ -95,7 +96,7 @@ def parse(grid: Mapping[str, Any]) -> Space:
             space[key] = given if isinstance(given, Range) else _range(key, given, kinds[key])
             continue
         texts = given.split(_separator(key, given)) if isinstance(given, str) else given
-        values = [configuration.parse(key, each.strip() if isinstance(each, str) else each, kinds[key])
+        values = [option_values.parse(key, each.strip() if isinstance(each, str) else each, kinds[key])
                   for each in texts]  # fmt: skip
         space[key] = tuple(dict.fromkeys(values))
     return space
@@ -105,7 +106,7 @@ def _range(key: str, text: str, kind: Any) -> Range:
     number = _number(kind)
     if number is None:
         raise ConfigError(f"{key} has no range; separate its choices by '/', e.g. --grid {key}=0.5,1/0.2,0.6,1")
-    low, high = (configuration.parse(key, end.strip(), number) for end in text.split("..", 1))
+    low, high = (option_values.parse(key, end.strip(), number) for end in text.split("..", 1))
     if not low < high:
         raise ConfigError(f"a range goes up, such as {key}=0.01..0.3, not {key}={text}")
     return Range(low, high)

@@ -1,0 +1,77 @@
+"""What a value is as one of an option: text as a user types it, or what a TOML file holds."""
+
+import types
+import typing
+from typing import Any, Literal
+
+from dmt.errors import ConfigError
+
+
+def parse(key: str, value: Any, kind: Any) -> Any:
+    """``value`` as ``kind``, or one line saying what was expected."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return _one_of(key, value, args)
+    if origin is Literal:
+        if value not in args:
+            raise ConfigError(f"{key} must be one of {', '.join(args)}, not '{value}'")
+        return value
+    if origin is tuple:
+        items = _items(value) if isinstance(value, str) else value
+        if not listed(items):
+            wanted = "names" if args[0] is str else "numbers, such as 0.5,1"
+            raise ConfigError(f"{key} must be a list of {wanted}, not '{value}'")
+        return tuple(parse(key, item, args[0]) for item in items)
+    return _scalar(key, value, kind)
+
+
+def _one_of(key: str, value: Any, kinds: tuple[Any, ...]) -> Any:
+    """One of several kinds: none, a word, a list or a scalar. A list in text has several items."""
+    if types.NoneType in kinds and (value is None or (isinstance(value, str) and value.lower() == "none")):
+        return None
+    *others, last = sorted((kind for kind in kinds if kind is not types.NoneType), key=_rank)
+    for kind in others:
+        if typing.get_origin(kind) is Literal and value in typing.get_args(kind):
+            return value
+        if typing.get_origin(kind) is tuple and (len(_items(value)) > 1 if isinstance(value, str) else listed(value)):
+            return parse(key, value, kind)
+    words = [str(word) for kind in others if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
+    try:
+        return parse(key, value, last)
+    except ConfigError as error:
+        if not words or typing.get_origin(last) is not None:
+            raise
+        also = ["none"] * (types.NoneType in kinds) + words
+        raise ConfigError(f"{key} must be a number, {' or '.join(also)}, not '{value}'") from error
+
+
+def _rank(kind: Any) -> int:
+    """In which order kinds are tried; the last takes what no other wants."""
+    return [Literal, tuple, None].index(typing.get_origin(kind))
+
+
+def listed(value: Any) -> bool:
+    """Whether it holds several values."""
+    return isinstance(value, list | tuple)
+
+
+def _items(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _scalar(key: str, value: Any, kind: Any) -> Any:
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    if kind is bool and isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    if kind is str and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if kind in (int, float) and isinstance(value, str | int) and not isinstance(value, bool):
+        try:
+            number = kind(value.replace("_", "") if isinstance(value, str) else value)
+            if number == number and abs(number) != float("inf"):
+                return number
+        except (ValueError, OverflowError):
+            pass
+    raise ConfigError(f"{key} must be {words[kind]}, not '{value}'")
