@@ -51,9 +51,9 @@ app = typer.Typer(
     dmt check photos/                                         what is in your folder, and what is wrong
     dmt fit photos/ --out runs/photos                         train on it
     dmt fit digits --method dmt --out runs/a                  train; repeat the command to resume
-    dmt score runs/a --on test                                measure
-    dmt predict runs/a img1.png folder/ --out pred.csv        use
-    dmt report runs/a --out report.html                       look at it
+    dmt score runs/a --on test                                test accuracy or mean IoU
+    dmt predict runs/a img1.png folder/ --out pred.csv        predict new images
+    dmt report runs/a --out report.html                       charts and pictures in one page
     dmt audit runs/a                                          wrong labels, and what to label next
     dmt tune digits --seeds 1-3 --out runs/tune               find settings that suit the data
     """,

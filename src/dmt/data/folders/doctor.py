@@ -161,7 +161,7 @@ def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         elif looks:
             yield Issue("warning", f"{what} cannot be read and will be skipped:", details)
     if not contents.unlabeled:
-        text = "there are no unlabeled images, so only labels can teach; put some into unlabeled/"
+        text = "there are no unlabeled images to learn from; put some into unlabeled/"
         yield Issue("warning", text)
 
 

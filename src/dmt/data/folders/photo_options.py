@@ -32,7 +32,9 @@ class PhotoOptions:
     )
 
     stored_views: int = option(
-        0, "frozen nets: views of each photo, looked at once, in place of augment; 0: anew in every step", neutral=True
+        0,
+        "frozen encoders: views of each photo to store features of, instead of augment; 0: compute them in every step",
+        neutral=True,
     )
 
     shards: tuple[str, ...] = option((), SHARDS, neutral=True)
