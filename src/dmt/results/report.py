@@ -130,7 +130,7 @@ class Report:
                 f"{nets}: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, "
                 f"which is the final model unless one net is clearly better on validation"
             ]
-            gain += "; of a pair over a single net, one net over one net; single: always so"
+            gain += "; single: the gain of one net over one net (also used as gain if the Baseline has a single net)"
         notes += [gain] if "gain" in columns else []
         note = ";\n".join(notes) + "."
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
@@ -250,7 +250,8 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
         rows.append(row)
     judged = reading.judged(jobs)
     table = tables.text(tables.filled(title, columns, rows))
-    return table + (f"errors and weights: of the kept labels of {judged}\n" if judged else "")
+    note = f"label error: % of the kept pseudo labels that are wrong, plain and weighted; weights: mean; on {judged}\n"
+    return table + (note if judged else "")
 
 
 def _kept(stage: StageResult) -> float | None:

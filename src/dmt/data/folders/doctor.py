@@ -110,7 +110,7 @@ def _overview(contents: FolderContents, survey: Survey) -> str:
     seen = survey.dimensions
     if seen is not None:
         height, width = _range(seen.heights), _range(seen.widths)
-        lines.append(f"sizes: height {height}; width {width}; longer side / shorter {_range(seen.aspects)}")
+        lines.append(f"sizes: height {height}; width {width}; aspect ratio {_range(seen.aspects)}")
     return "\n".join(lines)
 
 

@@ -73,7 +73,7 @@ class PhotoMaskOptions(WindowOptions):
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images held out for validation, if the folder has no val/")
-    size: int = option(512, "photos whose longer side exceeds this are shrunk to it")
+    size: int = option(512, "photos whose longer side exceeds this are downscaled to it")
     shards: tuple[str, ...] = option((), SHARDS, neutral=True)
 
     def __post_init__(self) -> None:
