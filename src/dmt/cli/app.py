@@ -139,7 +139,9 @@ def fit(
     jobs: JobsOpt = None,
     on: OnOpt = None,
 ) -> None:
-    """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
+    """Train on a folder of images or a known data set.
+
+    Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
 
     \b
     dmt fit photos/                                                       the run is in runs/photos
@@ -206,7 +208,9 @@ def score(
     line: LineOpt = None,
     device: DeviceOpt = "auto",
 ) -> None:
-    """Score the nets of a run, raw and EMA, and for a pair also their ensemble: accuracy or mean IoU, and per class.
+    """Show the scores of a run on test images, overall and per class.
+
+    Accuracy or mean IoU of the nets, raw and EMA, and for a pair also of their ensemble.
 
     \b
     dmt score runs/a --on test
