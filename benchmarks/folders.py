@@ -289,8 +289,9 @@ def write(path: Path, outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> 
     hardware = about["hardware"]
     where = f"{hardware['device']}, {hardware['cores']} cores, torch {about['torch']}, dmt {about['dmt']}"
     text = (
-        f"# Real folders, nothing set\n\n`python -m benchmarks.folders`: {where}. Scores on `test/`, %, mean ± "
-        "standard deviation over n draws of the labels; of the shipped net, or of the mean of both. Minutes: "
+        f"# Real folders with default settings\n\n`python -m benchmarks.folders`: {where}. Scores on `test/`, %, mean "
+        "± standard deviation over n draws of the labels; of the final model (*what ships*), or of the ensemble of "
+        "both nets (*both*). Minutes: wall-clock time of "
         f"`dmt fit FOLDER`, Baseline and DMT.\n\n{table([each for each in outcomes if not each.options])}"
     )
     files.write(path.with_suffix(".md"), text.encode())

@@ -129,10 +129,10 @@ def page(found: Mapping[str, Any]) -> str:
     parts = [
         "# Labels from several passes",
         f"`{last['command']}`; {last['hardware']['cores']} cores, Python {last['python']}, torch {last['torch']}, dmt "
-        f"{last['dmt']}, seeds {', '.join(map(str, SEEDS))}. Errors of a Baseline's labels among the surest so many, "
-        "%: means over seeds; in brackets the mean difference from one pass, with its standard deviation over seeds. "
-        "Dropout: four passes with it beside one without. No student is trained. On CIFAR-10, where nets see mirror "
-        "images, flips have fewer errors at every share ([record](cifar_screening.md#who-labels)).",
+        f"{last['dmt']}, seeds {', '.join(map(str, SEEDS))}. Error of a Baseline's labels among its most confident "
+        "20 to 100 %, %: means over seeds; in brackets, the mean difference from one pass, with its standard deviation "
+        "over seeds. Dropout: four passes with it and one without. No student is trained. On CIFAR-10, where training "
+        "includes mirror images, flips lower the error at every fraction ([record](cifar_screening.md#who-labels)).",
     ]
     for title, rows in found["cases"].items():
         shares = list(rows[0]["errors"]["one pass"])

@@ -206,8 +206,8 @@ def _methods(found: dict[str, Any]) -> str:
                      _number(job["score"]["raw"]), _number(job["score"]["shipped"]), gain,
                      _number(job.get("gap_closed"), ".0%"), f"{cost[0]:,.0f}", f"{cost[1]:,.0f}"])  # fmt: skip
     title = (
-        "Test scores, %: mean of the raw nets, and what ships. Gain: shipped over the better Baseline of the same "
-        "labels, in brackets its range in 90 % of draws of the test images; gap: of Oracle over it, single nets."
+        "Test scores, %: mean of the raw nets, and the final model (*shipped*). Gain: over the better Baseline with "
+        "the same labels, in brackets its range in 90 % of draws of the images; gap: of Oracle over it, single nets."
     )
     return f"## Methods\n\n{title}\n\n" + _table(
         ["run", "method", "seed", "nets", "raw", "shipped", "gain", "gap closed", "seconds", "images trained"], rows

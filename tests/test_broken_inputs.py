@@ -435,7 +435,7 @@ def test_an_out_folder_with_other_files(bases: dict[str, Path], dmt: Command, tm
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.txt").write_text("years of work")
     code, _, err = fit(dmt, bases["classes"], tmp_path / "out")
-    assert (code, says(err, ("holds other files but no run",))) == (2, True)
+    assert (code, says(err, ("contains other files but no run",))) == (2, True)
     code, _, err = fit(dmt, bases["classes"], tmp_path / "out/thesis.txt")
     assert (code, says(err, ("thesis.txt is a file",))) == (2, True)
     assert held(tmp_path / "out") == {"thesis.txt": b"years of work"}

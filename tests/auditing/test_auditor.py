@@ -165,7 +165,7 @@ def test_the_run_is_not_touched_and_repeating_is_quick(digits: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("agreement", "words"), [(0.95, "probably wrong given labels"), (0.4, "most of these marks may be false")]
+    ("agreement", "words"), [(0.95, "probably wrong given labels"), (0.4, "most of these suspicions may be false")]
 )
 def test_how_far_the_judges_can_be_believed_is_said(
     of_images: auditor.Audited, agreement: float, words: str, tmp_path: Path
@@ -173,7 +173,7 @@ def test_how_far_the_judges_can_be_believed_is_said(
     labels = of_images.findings.labels
     assert isinstance(labels, Judged)
     assert labels.agreement is not None
-    assert f"the nets that judge agree with {labels.agreement:.0%} of the labels" in of_images.lines[0]
+    assert f"the nets of the audit agree with {labels.agreement:.0%} of the labels" in of_images.lines[0]
     findings = replace(of_images.findings, labels=replace(labels, agreement=agreement))
     (line, *_) = auditor.in_words(findings)
     assert words in line
@@ -181,7 +181,7 @@ def test_how_far_the_judges_can_be_believed_is_said(
     ensemble = labels.checks[0].ensemble
     audit_files.write(AuditOutput(tmp_path, ensemble, "title", 3, None), findings)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert f"The nets that judge agree with {agreement:.0%} of the labels" in page
+    assert f"The nets of the audit agree with {agreement:.0%} of the labels" in page
     assert ("Given labels that look wrong" in page) == (agreement < suspects.POOR)
 
 

@@ -187,7 +187,7 @@ def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
     csv_file = tmp_path / "p.csv"
     cases: list[tuple[list[object], str]] = [
         (["score", run, "--on", "train"], "--on takes test or validation"),
-        (["score", run, "--method", "cl"], "holds no such method"),
+        (["score", run, "--method", "cl"], "has no such method"),
         (["predict", run, tmp_path / "no.png", "--out", csv_file], "there is no file or folder"),
         (["predict", run, tmp_path / "empty", "--out", csv_file], "no images in"),
         (["predict", run, tmp_path / "text.png", "--out", csv_file], "is not an image"),

@@ -75,7 +75,7 @@ def test_a_watcher_notices_that_its_run_died(stopped: Path, tmp_path: Path) -> N
         assert watching.is_alive()
     watching.join(20)
     assert not watching.is_alive()
-    assert "nobody trains" in said[-1]
+    assert "no process is training" in said[-1]
     assert "repeat the fit command" in said[-1]
     with Folder(stopped).locked():  # and looking at it left nothing behind
         assert Folder(stopped).in_use

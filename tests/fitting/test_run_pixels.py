@@ -398,7 +398,7 @@ def test_labels_from_several_passes_are_resumed_to_the_same_result(few_scenes: S
 
 @pytest.mark.usefixtures("few_scenes")
 def test_a_method_that_teaches_encoders_wants_one_that_learns(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="CCT teaches encoders, and that of 'frozen-fpn:resnet10t' stays"):
+    with pytest.raises(ConfigError, match="CCT trains encoders, and that of 'frozen-fpn:resnet10t' is frozen"):
         dmt.fit(
             "scenes", method="cct", out=tmp_path / "run", settings={"net": "frozen-fpn:resnet10t"}, watcher=Silent()
         )

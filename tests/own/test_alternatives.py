@@ -53,8 +53,8 @@ def test_a_clearly_better_method_is_trained_instead(monkeypatch: pytest.MonkeyPa
     assert found.record["method"] == "fixmatch"
     assert not {"gain", "rounds", "helps"} & set(found.record)  # of the method that is not trained
     assert found.lines[-1] == (
-        "cross-validation (3 folds, 30 labels): FixMatch, fine-tuned, 96.7, DMT 60.0: training FixMatch, the Baseline "
-        "beside it fine-tuned too; --method dmt overrides this"
+        "cross-validation (3 folds, 30 labels): FixMatch, fine-tuned, 96.7, DMT 60.0: training FixMatch, with a "
+        "fine-tuned Baseline; --method dmt overrides this"
     )
     assert found.record["tried"][-1]["method"] == "fixmatch"
     assert not any("predicts" in line for line in found.lines)  # for DMT, which is not trained

@@ -351,7 +351,7 @@ def test_masks_get_two_nets_that_know_photos(
     assert (setup.preset.start, config.recipe.shape, config.recipe.share) == ("wheel", "pair", None)
     assert config.recipe.optimizer == "adamw"
     assert config.recipe.encoder < 1
-    assert "two different nets teach" in line(setup, "net_b=")
+    assert "two different nets learn" in line(setup, "net_b=")
     assert config.data.by_class  # type: ignore[union-attr]
     assert line(setup, "by_class=true")
     alike = choosing.choose(tmp_path, device, Asked.of({"net_b": "none"}, {})).preset.config

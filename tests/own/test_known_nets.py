@@ -61,7 +61,7 @@ def test_from_photos_to_predictions(wheel: Path, photos: Path, tmp_path: Path, m
     out, notes = tmp_path / "run", Notes()
     report = run.fit(photos, out=out, settings=BRIEF, watcher=notes, device="cpu")
     assert "net=frozen:tf_efficientnet_lite0, start wheel: pretrained on photos" in notes
-    assert "net_b=frozen:tf_efficientnet_lite2: two different nets teach" in notes
+    assert "net_b=frozen:tf_efficientnet_lite2: two different nets learn" in notes
     assert "A0: 245 tensors of the encoder from tf_efficientnet_lite0.pth" in notes
     assert "B0: 320 tensors of the encoder from tf_efficientnet_lite2.pth" in notes
     assert len(list(out.glob(".cache/features-*.bin"))) == 3  # of the sets that hold photos, both encoders side by side
@@ -104,7 +104,7 @@ def test_from_masks_to_masks(wheel: Path, tmp_path: Path, monkeypatch: pytest.Mo
     out, notes = tmp_path / "run", Notes()
     report = run.fit(root, out=out, settings=brief, watcher=notes, device="cpu")
     assert "net=frozen-fpn:tf_efficientnet_lite0, start wheel: pretrained on photos" in notes
-    assert "net_b=frozen-fpn:tf_efficientnet_lite2: two different nets teach" in notes
+    assert "net_b=frozen-fpn:tf_efficientnet_lite2: two different nets learn" in notes
     assert "B0: 315 tensors of the encoder from tf_efficientnet_lite2.pth; decoder and head random" in notes
     for job in report.jobs:
         assert job.both is not None

@@ -137,7 +137,7 @@ def test_a_run_of_before_says_what_it_lacks(run: Path, tmp_path: Path) -> None:
     (old / "sessions.jsonl").unlink()
     text = shown(report_file.page([old]))
     assert "before calibration was measured" in text
-    assert "it is unknown which of these changes are chance" in text
+    assert "it is unknown which of these changes are due to chance" in text
     assert "holds no record of its sessions" in text
     assert "DMT" in text
 

@@ -148,7 +148,7 @@ def test_lists_that_do_not_fit_the_folder_are_data_errors(images: Parts, options
     some = images[0].take(torch.arange(15)), images[1]
     with pytest.raises(DataError, match="only 5 images are left"):
         segmentation.split_up(options, some, seed=1)
-    with pytest.raises(DataError, match="10 labels are asked for, but there are only 10"):
+    with pytest.raises(DataError, match="10 labels were requested, but there are only 10"):
         segmentation.split_up(options, (images[0].take(torch.arange(10)), images[1]), seed=1)
 
 

@@ -243,8 +243,8 @@ def test_the_papers_grids_are_the_default() -> None:
         ({"trials": 3}, "--trials is for --search optuna"),
         ({"search": "optuna"}, "needs the number of trials"),
         ({"search": "random"}, "--search takes grid or optuna"),
-        ({"method": "oracle"}, "nothing can judge it"),
-        ({"settings": {"validation": 0}}, "no validation images to judge"),
+        ({"method": "oracle"}, "it cannot be tuned"),
+        ({"settings": {"validation": 0}}, "no validation images to compare"),
     ],
 )
 def test_what_means_nothing_is_refused_in_one_line(options: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_folder_holds_one_tuning(tuned: tuple[Path, Tuning, Watch], tmp_path: 
     with pytest.raises(RunError, match="is the folder of a run"):
         tune(out / "trials" / "default")
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(RunError, match="holds other files"):
+    with pytest.raises(RunError, match="contains other files"):
         tune(tmp_path)
 
 
@@ -299,7 +299,7 @@ def test_validation_without_a_label_is_refused(tuned: tuple[Path, Tuning, Watch]
         np.savez(path, **arrays)
     for path in out.glob("trials/*/stages/*/journal.jsonl"):  # runs of before vouch for no evidence
         path.write_text(re.sub(r', "(evidence|crc32)": "[0-9a-f]+"', "", path.read_text()))
-    with pytest.raises(RunError, match="no validation image has a single label"):
+    with pytest.raises(RunError, match="no validation image has a labeled pixel"):
         tune(out)
 
 
@@ -359,7 +359,7 @@ def test_labels_of_a_folder_are_held_out_to_judge_by(tmp_path: Path) -> None:
     assert settings == {"validation": 2}
     assert config.data.validation == 2
     (line,) = [note for note in notes if note.startswith("validation=")]
-    assert "to judge settings by" in line
+    assert "to compare settings on" in line
     (warning,) = [note for note in notes if note.startswith("warning: ")]
     assert "6 validation images are too few to choose by, so the default will be kept" in warning
     assert f"put 30 or more into {photos / 'val'}" in warning

@@ -172,7 +172,7 @@ def test_it_ships_unless_validation_objects(digits: Path, tmp_path: Path, comman
     assert reason in command(*words)[1]
     printed, said = command(*words, "--line", "both")
     assert "the mean of A1" in printed
-    assert "ships alone" not in said
+    assert "is used alone" not in said
 
 
 def test_without_validation_nothing_objects(tiny: dict[str, object], tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_what_a_lost_worker_did_is_done_by_another() -> None:
         return "done"
 
     agenda = Listed(Act("A0", dies_once))
-    assert run(agenda) == ["note: the process that worked on A0 is gone; another one takes it up"]
+    assert run(agenda) == ["note: the process that worked on A0 is gone; another one takes over"]
     assert agenda.results == {"A0": "done"}
 
 
@@ -147,7 +147,9 @@ def test_an_order_that_no_worker_survives_is_given_up() -> None:
         tries.append(here.number)
         raise GoneError
 
-    with pytest.raises(RunError, match="A0 ended its process 3 times without a word, perhaps for want of memory"):
+    with pytest.raises(
+        RunError, match="A0 ended its process 3 times without an error message, perhaps for lack of memory"
+    ):
         run(Listed(Act("A0", deadly)))
     assert len(tries) == ATTEMPTS
 

@@ -268,7 +268,7 @@ def _require_ours(place: Path) -> None:
     if (place / run_files.MANIFEST).exists() or (
         place.is_dir() and not (place / ABOUT).exists() and not all(map(_hidden, place.iterdir()))
     ):
-        raise RunError(f"{place} holds other files but no audit; give an empty or new --out")
+        raise RunError(f"{place} contains other files but no audit; give an empty or new --out")
     if (place / ABOUT).exists():
         try:
             files.read_json(place / ABOUT, schemas.AUDITED)

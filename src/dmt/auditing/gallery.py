@@ -88,10 +88,10 @@ def _suspect(each: Suspect, listed: PictureList, names: Names) -> Safe:
 def _candidate(number: int, each: Candidate, listed: PictureList, names: Names) -> Safe:
     pixels = each.position in listed.pictures
     said = [
-        f"{name}: {sure:.0%} sure" if pixels else f"{name}: {names[label]} {sure:.0%}"
+        f"{name}: confidence {sure:.0%}" if pixels else f"{name}: {names[label]} {sure:.0%}"
         for name, (label, sure) in zip(listed.nets, each.nets, strict=True)
     ]
-    doubt = f"doubt {each.doubt:.2f}, of which {each.disagreement:.2f} from disagreement"
+    doubt = f"uncertainty {each.doubt:.2f}, of which {each.disagreement:.2f} from disagreement"
     lines = [tag("p", tag("b", f"{number}. "), each.file), _lines([*said, doubt])]
     return _card(each.position, f"{each.file}: {names[each.label]}?", listed, names, lines)
 

@@ -127,8 +127,8 @@ class Judged:
         """How far the judges can be believed; nothing where nothing is known of it."""
         if self.agreement is None or math.isnan(self.agreement):
             return ""
-        text = f"the nets that judge agree with {self.agreement:.0%} of the labels"
-        return f"{text}: too few, most of these marks may be false" if self.poor else text
+        text = f"the nets of the audit agree with {self.agreement:.0%} of the labels"
+        return f"{text}: too few; most of these suspicions may be false" if self.poor else text
 
 
 def thresholds(checks: Iterable[LabelCheck], classes: int, on_progress: ProgressCallback | None = None) -> Thresholds:

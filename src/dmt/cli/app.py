@@ -51,9 +51,9 @@ app = typer.Typer(
     dmt check photos/                                         what is in your folder, and what is wrong
     dmt fit photos/ --out runs/photos                         train on it
     dmt fit digits --method dmt --out runs/a                  train; repeat the command to resume
-    dmt score runs/a --on test                                measure
-    dmt predict runs/a img1.png folder/ --out pred.csv        use
-    dmt report runs/a --out report.html                       look at it
+    dmt score runs/a --on test                                test accuracy or mean IoU
+    dmt predict runs/a img1.png folder/ --out pred.csv        predict new images
+    dmt report runs/a --out report.html                       charts and pictures in one page
     dmt audit runs/a                                          wrong labels, and what to label next
     dmt tune digits --seeds 1-3 --out runs/tune               find settings that suit the data
     """,
@@ -139,7 +139,9 @@ def fit(
     jobs: JobsOpt = None,
     on: OnOpt = None,
 ) -> None:
-    """Train. Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
+    """Train on a folder of images or a known data set.
+
+    Repeat the same command to resume: finished stages are skipped, an interrupted one continues.
 
     \b
     dmt fit photos/                                                       the run is in runs/photos
@@ -206,7 +208,9 @@ def score(
     line: LineOpt = None,
     device: DeviceOpt = "auto",
 ) -> None:
-    """Score the nets of a run, raw and EMA, and for a pair also their ensemble: accuracy or mean IoU, and per class.
+    """Show the scores of a run on test images, overall and per class.
+
+    Accuracy or mean IoU of the nets, raw and EMA, and for a pair also of their ensemble.
 
     \b
     dmt score runs/a --on test

@@ -20,7 +20,9 @@ def check(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     time: Annotated[bool, typer.Option(help="Time a few steps to forecast the duration.")] = True,
 ) -> None:
-    """Check a folder: what is there, what is wrong, what dmt fit would do. Trains and writes nothing.
+    """Check a folder of your images before training.
+
+    Shows what is there, what is wrong, and what dmt fit would do. Trains and writes nothing.
 
     \b
     dmt check photos/

@@ -32,7 +32,9 @@ def export(
     line: LineOpt = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Export the final model as ONNX, or as safetensors with a JSON card: one file, even for a pair of nets.
+    """Export the final model as ONNX or safetensors.
+
+    One file, even for a pair of nets; safetensors with a JSON card.
 
     \b
     dmt export runs/a --to onnx                            then run it with any ONNX runtime

@@ -23,7 +23,9 @@ def splits(
     out_: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the lists go.")] = Path("splits"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite other files of the same names.")] = False,
 ) -> None:
-    """Write the published lists of labeled and unlabeled images, byte for byte the same as the paper's.
+    """Write the paper's lists of labeled and unlabeled images.
+
+    They are byte for byte the same as the published ones.
 
     \b
     dmt splits voc --split 0 --out splits/
@@ -46,7 +48,9 @@ def pack(
     ] = None,
     lean: Annotated[bool, typer.Option("--lean", help="Leave out weights that the run no longer needs.")] = False,
 ) -> None:
-    """Turn a run, finished or not, into a set of small files that can be moved elsewhere and resumed.
+    """Pack a run into small files, to move it elsewhere.
+
+    The run may be unfinished; it can be unpacked and resumed elsewhere.
 
     \b
     dmt pack runs/c10 --part-size 12MB
@@ -72,7 +76,9 @@ def unpack(
         Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run's new folder.  [default: its old name]")
     ] = None,
 ) -> None:
-    """Reassemble a packed run; repeat its fit command with --out RUN to resume.
+    """Reassemble a packed run.
+
+    Repeat its fit command with --out RUN to resume.
 
     \b
     dmt unpack c10-packed

@@ -42,7 +42,9 @@ def predict_(
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     shards: Annotated[bool, typer.Option("--shards", help="Write shards into the folder --out.")] = False,
 ) -> None:
-    """Classify or segment images with a run's final model: the best net on validation, or both nets of a pair.
+    """Classify or segment images with a run's final model.
+
+    That is the best net on validation, or both nets of a pair.
 
     \b
     dmt predict runs/a img1.png folder/ --out pred.csv

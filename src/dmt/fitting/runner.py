@@ -67,7 +67,9 @@ class Runner:
             for line, start in self._starts.files.items():
                 trial.fills(task, self._config.net_of(line), start)
         if starting.alike(self._starts, self._config):
-            watcher.note("note: both nets start alike, so they will hardly disagree; consider --set share=0.8")
+            watcher.note(
+                "note: both nets start from the same weights, so they will hardly disagree; consider --set share=0.8"
+            )
 
     @property
     def cache(self) -> Path:

@@ -77,7 +77,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "s4gan-mlmt",
         "s4GAN + MLMT",
-        "the same, and classes that a classifier of images, taught by its slow copy, does not see are switched off",
+        "the same, and an image classifier, taught by its EMA copy, switches off classes that are not in the image",
         "online",
         online_pixels.s4gan_mlmt,
         reference="Mittal et al., TPAMI 2021",
@@ -87,7 +87,7 @@ PIXEL_METHODS: tuple[Method, ...] = (
     Method(
         "gct",
         "GCT",
-        "two nets: at each pixel, the one that a flaw detector rates better teaches the other",
+        "two nets: at each pixel, the one that a flaw detector rates better is the teacher",
         "online",
         online_pixels.gct,
         reference="Ke et al., ECCV 2020",

@@ -49,7 +49,7 @@ class GraphOptions(MethodOptions):
     group: ClassVar[str] = "graph_labels"
 
     neighbors: int = option(50, "nearest images of each, by the teacher's features, that labels spread to")
-    reach: float = option(0.99, "how far labels spread: how much of its own an image takes from its neighbors")
+    reach: float = option(0.99, "how far labels spread: how much of an image's label comes from its neighbors (0 to 1)")
 
     def __post_init__(self) -> None:
         require("graph_labels.neighbors", self.neighbors, self.neighbors >= 1, "at least 1")

@@ -169,7 +169,7 @@ class CutMixSegOptions(StageOptions):
     group: ClassVar[str] = "cutmix_seg"
 
     ema: float | None = option(0.99, "decay of the EMA teacher")
-    threshold: float = option(0.97, "pixels of at least this confidence count as sure; their share weighs the term")
+    threshold: float = option(0.97, "the share of pixels with at least this confidence weights the unlabeled term")
     weight: float = option(1.0, "weight of the unlabeled term")
 
 

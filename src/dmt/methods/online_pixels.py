@@ -24,7 +24,7 @@ class ClassMixOptions(StageOptions):
     group: ClassVar[str] = "classmix"
 
     ema: float | None = option(0.99, "decay of the EMA teacher")
-    threshold: float = option(0.968, "pixels of at least this confidence count as sure; their share weighs the term")
+    threshold: float = option(0.968, "the share of pixels with at least this confidence weights the unlabeled term")
     weight: float = option(1.0, "weight of the unlabeled term")
 
 
@@ -85,8 +85,8 @@ class CCTOptions(StageOptions):
 class JudgedOptions(StageOptions):
     """What methods with a judge have in common."""
 
-    judge_rate: float = option(1e-4, "learning rate of the judge, by Adam")
-    judge_width: int = option(64, "channels of the judge's first layer")
+    judge_rate: float = option(1e-4, "learning rate of the discriminator (Adam)")
+    judge_width: int = option(64, "channels of the discriminator's first layer")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,11 +103,13 @@ class AdvSemiSegOptions(JudgedOptions):
 
     group: ClassVar[str] = "adv_semi_seg"
 
-    threshold: float = option(0.2, "pixels that the judge scores at least so high teach their own label")
+    threshold: float = option(
+        0.2, "pixels that the discriminator scores at least this high are trained on their own label"
+    )
     semi: float = option(0.1, "weight of these labels")
-    adversarial: float = option(0.01, "weight of fooling the judge on labeled images")
+    adversarial: float = option(0.01, "weight of fooling the discriminator on labeled images")
     adversarial_unlabeled: float = option(0.001, "weight of fooling it on unlabeled images")
-    start: float = option(0.25, "share of the training before own labels teach")
+    start: float = option(0.25, "share of the training before pixels are trained on their own labels")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,9 +120,11 @@ class AdvSemiSegOptions(JudgedOptions):
 class ImageJudgedOptions(JudgedOptions):
     """What s4GAN has with and without its branch."""
 
-    threshold: float = option(0.6, "images that the judge scores higher teach their own labels")
+    threshold: float = option(0.6, "images that the discriminator scores higher are trained on their own labels")
     semi: float = option(1.0, "weight of these labels")
-    matching: float = option(0.1, "weight of the distance between the judge's features of truth and of predictions")
+    matching: float = option(
+        0.1, "weight of the distance between the discriminator's features of ground truth and of predictions"
+    )
 
 
 @dataclass(frozen=True)
@@ -136,10 +140,14 @@ class S4GANMultiLabelOptions(ImageJudgedOptions):
 
     group: ClassVar[str] = "s4gan_mlmt"
 
-    ema: float | None = option(0.999, "decay of the slow copy, whose classifier teaches the net's")
-    consistency: float = option(1.0, "weight of what the classifier learns from its slow copy, after its ramp")
-    start: float = option(0.1, "share of the training before it does; over the next half that weight grows")
-    present: float = option(0.2, "outside of training, classes that the classifier gives less are switched off")
+    ema: float | None = option(0.999, "decay of the EMA copy, whose classifier is the teacher of the net's")
+    consistency: float = option(1.0, "weight of the classifier's consistency with its EMA copy, after its ramp")
+    start: float = option(
+        0.1, "share of the training before that term starts; its weight grows over the next half of the training"
+    )
+    present: float = option(
+        0.2, "outside of training, classes with a lower probability by the classifier are switched off"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

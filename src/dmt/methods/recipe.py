@@ -54,12 +54,16 @@ class Recipe:
         750, "each round: passes over its pseudo-labeled set; a list for one value per round"
     )
     pretrain: Literal["none", "rotation", "simsiam"] = option(
-        "none", "images: what fresh nets learn from unlabeled images first: none, rotation or simsiam", neutral=True
+        "none",
+        "images: self-supervised pretraining of fresh nets on unlabeled images: none, rotation or simsiam",
+        neutral=True,
     )
-    epochs_pretrain: int = option(100, "pretrain: passes over the unlabeled images, batch of them a step", neutral=True)
+    epochs_pretrain: int = option(
+        100, "pretrain: passes over the unlabeled images, batch of them per step", neutral=True
+    )
     online_stage: OnlineStage = option(
         "none",
-        "DMT, CL and relatives: an online method that continues a Baseline before it labels for round one (ours), with "
+        "DMT, CL and relatives (ours): an online method that continues training the Baseline before round 1, with "
         "its own options: fixmatch, flexmatch, freematch, softmatch; pixels: fixmatch-seg, cutmix-seg, classmix",
         neutral=True,
     )
@@ -70,14 +74,16 @@ class Recipe:
     optimizer: Optimizer = option("sgd", "rounds and Baseline: sgd, nesterov, adam or adamw", neutral=True)
     momentum: float = option(0.9, "SGD momentum, or Adam's β1")
     weight_decay: float = option(5e-4, "weight decay")
-    decay: Decay = option("all", "likewise: which parameters decay, all or kernels only", neutral=True)
-    encoder: float = option(1.0, "likewise: the encoder's learning rate as a share of the rate", neutral=True)
+    decay: Decay = option("all", "rounds and Baseline: which weights decay, all or kernels only", neutral=True)
+    encoder: float = option(
+        1.0, "rounds and Baseline: the encoder's learning rate as a fraction of the rate", neutral=True
+    )
     encoder_round: float | Literal["same"] = option(
         "same",
-        "the same in rounds: 0 for rounds in which only the rest of a net learns; same: as encoder",
+        "the same in rounds; 0: the encoder is frozen in rounds; same: as encoder",
         neutral=True,
     )
-    head_first: float = option(0.0, "fresh nets: share of the steps before the encoder is trained too", neutral=True)
+    head_first: float = option(0.0, "fresh nets: fraction of the steps before the encoder is trained too", neutral=True)
     mixup: float | None = option(0.75, "mixup's Beta parameter, or none")
     mixup_round: float | Literal["same"] | tuple[float | None, ...] | None = option(
         "same",
@@ -92,10 +98,10 @@ class Recipe:
         "γ2, where they disagree and the teacher is more confident; none: as gamma; a list for one value per round",
     )
     gamma_ramp: bool = option(True, "let γ grow over a round by exp(-5(1-t/T)²)")
-    fractions: tuple[float, ...] = option((0.2, 0.4, 0.6, 0.8, 1.0), "share of pseudo labels kept, round by round")
+    fractions: tuple[float, ...] = option((0.2, 0.4, 0.6, 0.8, 1.0), "fraction of pseudo labels kept, round by round")
     start_round: RoundStart | tuple[RoundStart, ...] = option(
         "fresh",
-        "chain of DMT or CL: a round's net starts fresh, or from the teacher that labels for it (ours); a list for one "
+        "chain of DMT or CL: a round's net starts fresh, or from its teacher's weights (ours); a list for one "
         "value per round",
         neutral=True,
     )
@@ -105,38 +111,42 @@ class Recipe:
         neutral=True,
     )
     per_class: bool = option(False, "rank pseudo labels within each class instead of over all")
-    shape: Literal["chain", "pair"] = option("chain", "DMT's plan: a chain of fresh nets, or a pair fine-tuned in turn")
-    share: float | None = option(None, "pair: share of the labels each first net sees (0.5 to 1), or none")
+    shape: Literal["chain", "pair"] = option(
+        "chain", "DMT's plan: a chain of fresh nets, or a pair that is fine-tuned round by round"
+    )
+    share: float | None = option(
+        None, "pair: fraction of the labels that each first net is trained on (0.5 to 1), or none for all"
+    )
     ema: float | None = option(0.999, "decay of the EMA copy kept of every net, or none for no copy")
     labeler: Labeler = option("raw", "which copy of a net labels for the next: raw, ema, or the mean of both (ours)")
     labeling_views: tuple[str, ...] = option(
         (),
-        "more passes over an image that its label averages (ours): flip, dropout; for pixels also scales, 0.75",
+        "additional passes to average an image's label over (ours): flip, dropout; for pixels also scales, e.g. 0.75",
         neutral=True,
     )
     soft_labels: bool = option(
-        False, "rounds of images: learn all probabilities of the teacher instead of its label", neutral=True
+        False, "rounds of images: learn all probabilities of the teacher instead of its hard label", neutral=True
     )
     strong_pseudo: bool = option(
-        False, "rounds: pseudo-labeled images in strong views (pixels: other colors)", neutral=True
+        False, "rounds: train on strong views of pseudo-labeled images (pixels: with color changes)", neutral=True
     )
     weight_view: Literal["same", "weak"] = option(
-        "same", "rounds: view from which the student's weight of a label is computed: same, or weak", neutral=True
+        "same", "rounds: view from which the weight of a label is computed: same (as trained on), or weak", neutral=True
     )
     weight_every: int = option(
-        1, "rounds of images: refresh the weights of one in this many images per step (ours); 1: all", neutral=True
+        1, "rounds of images: predict one in this many images per step for the weights (ours); 1: all", neutral=True
     )
     class_weights: tuple[float, ...] = option(
-        (), "rounds and Baseline: weight of a label by its class, one number per class; empty: equal", neutral=True
+        (), "rounds and Baseline: class weights of the loss, one number per class; empty: equal", neutral=True
     )
     double_statistics: bool = option(False, "let the weight pass update BatchNorm too, as the paper's code did")
     batchnorm: BatchNorm = option(
         "running",
-        "rounds and Baseline, images: statistics of finished nets, running as in training, or reestimate them on clean "
+        "rounds and Baseline, images: BatchNorm statistics of finished nets: running, or reestimate on unaugmented "
         "unlabeled images (ours)",
         neutral=True,
     )
-    pseudo_noise: float = option(0.0, "stress test: share of kept pseudo labels replaced by a wrong class")
+    pseudo_noise: float = option(0.0, "stress test: fraction of kept pseudo labels replaced by a wrong class")
     groups: Groups = Groups()
 
     def __post_init__(self) -> None:

@@ -172,7 +172,7 @@ METHODS = (
     Method(
         "dual-student",
         "Dual Student",
-        "two nets: for each image, the more stable one teaches the other its probabilities",
+        "two nets: for each image, the more stable one is the teacher of the other",
         "online",
         dual_student,
         reference="Ke et al., ICCV 2019",

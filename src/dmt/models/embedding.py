@@ -13,7 +13,7 @@ def embed(body: nn.Module, images: Tensor) -> Tensor:
     if hasattr(body, "forward_features") and hasattr(body, "forward_head"):
         return body.forward_head(body.forward_features(images), pre_logits=True)  # type: ignore[no-any-return,operator]
     raise ConfigError(
-        f"{type(body).__name__} does not tell what its last layer reads, which this method asks for; "
+        f"{type(body).__name__} does not provide the input of its last layer, which this method needs; "
         f"give it a method embed(images) that returns (N, features)"
     )
 

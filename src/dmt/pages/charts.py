@@ -227,7 +227,7 @@ def heat(label: str, data: Heat) -> Safe:
     for row in range(count):
         marks += [_heat_cell(data, row, column, margin, cell) for column in range(count)]
     size = margin + count * cell + 4
-    corner = tag("text", "rows: truth, columns: said", x=2, y=13, class_="tick")
+    corner = tag("text", "rows: true, columns: predicted", x=2, y=13, class_="tick")
     return axes.drawing(size, size + 20, label, corner, tag("g", *marks, transform="translate(0 20)"))
 
 

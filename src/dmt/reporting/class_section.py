@@ -86,8 +86,8 @@ def caveat(study: Study, method: str) -> str:
     found = changes(study, method)
     if found and found[0].clear is None:
         return (
-            "What the nets said of every image was not kept, or not of the same images: it is unknown which of these "
-            "changes are chance."
+            "Predictions for every image were not kept, or not for the same images: it is unknown which of these "
+            "changes are due to chance."
         )
     return "Better and worse: nearly all draws of the same images agree on it. Within chance: they disagree."
 
@@ -96,7 +96,7 @@ def confusion(study: Study, method: str) -> Safe:
     """Of the shipped nets, added over seeds."""
     matrix = _matrix(study, method)
     if matrix is None:
-        return html.paragraph("No finished net to look at yet.", class_="note")
+        return html.paragraph("No net is finished yet.", class_="note")
     name = studies.title(method)
     names = study.classes[: len(matrix)]
     if len(matrix) > MANY:

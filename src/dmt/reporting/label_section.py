@@ -81,14 +81,14 @@ def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
     else:
         return None
     highest = max(y for each in series for _, y in each.points if math.isfinite(y))
-    frame = Axes((0, 1), (0.0, max(highest * 1.1, 0.5)), "surest labels", "wrong, %")
+    frame = Axes((0, 1), (0.0, max(highest * 1.1, 0.5)), "most confident labels", "wrong, %")
     drawn = charts.bars("error of pseudo labels by confidence", frame, [top.replace("%", " %") for top in TOPS],
                         series, " %")  # fmt: skip
-    note = f"Labels of all unlabeled images that round {number} learned from, most confident first"
+    note = f"Labels of all unlabeled images in round {number}, most confident first"
     if len(series) > 1:
-        note += "; as weighted: each counted as its student counts it in the end"
+        note += "; as weighted: each with the weight that its student gives it at the end"
     elif not any(guard_rules.weighs(stage) for job in jobs for stage in job.stages):
-        note += f". {studies.title(method)} counts every label alike"
+        note += f". {studies.title(method)} weights all labels equally"
     return html.figure("Wrong pseudo labels, by confidence", html.legend((each.name, each.color) for each in series),
                        drawn, note=f"{note}.")  # fmt: skip
 

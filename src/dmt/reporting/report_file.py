@@ -145,7 +145,9 @@ def watch(
     while not finished(paths):
         if not (trained or _trained(paths)):  # not at two looks: between two commands there may be a moment
             where = ", ".join(str(path) for path in paths)
-            notify(f"nobody trains {where} any more, and it is not finished; repeat the fit command to resume it")
+            notify(
+                f"no process is training {where} any more, and it is not finished; repeat the fit command to resume it"
+            )
             return
         trained, news = _trained(paths), _state(paths)
         if news != seen:

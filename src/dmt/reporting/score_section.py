@@ -30,8 +30,9 @@ def table(study: Study) -> Safe:
         caption += f" {presets.MARK} Published with another net, start, split or schedule: see docs/methods."
     if several:
         caption += (
-            f" Single: the nets of a pair one by one, raw, in the mean. Both: the mean of their probabilities. "
-            f"{study.measure.capitalize()} and gain are of what ships: both, unless validation objects."
+            f" Single: mean score of the raw nets of a pair. Both: the mean of their probabilities. "
+            f"{study.measure.capitalize()} and gain are those of the final model: both, unless one net is "
+            f"clearly better on validation."
         )
     return html.table([*columns, "paper, %"] if shown else columns, rows, caption=caption)
 

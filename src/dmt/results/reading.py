@@ -175,7 +175,7 @@ class JobResult:
         if single is None or mean is None or mean >= single - self.both.error:
             return None
         return (
-            f"{alone.title} ships alone: on validation it reaches {single:.2f}, and both nets together {mean:.2f}, "
+            f"{alone.title} is used alone: on validation it reaches {single:.2f}, and both nets together {mean:.2f}, "
             f"less by more than a standard error ({self.both.error:.2f})"
         )
 

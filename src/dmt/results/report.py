@@ -100,7 +100,7 @@ class Report:
         lines = ["A", "B"] if pairs else []
         title = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
         copies = ["ema", "both", "shipped"] if pairs else ["raw", "ema", "shipped"]
-        scored = [*lines, *("EMA" if copy == "ema" else copy for copy in copies)]
+        scored = [*lines, *({"ema": "EMA", "shipped": "final"}.get(copy, copy) for copy in copies)]
         gains = ["gain", "single"] if pairs else ["gain"]
         rows = []
         for jobs in self._groups():
@@ -120,20 +120,21 @@ class Report:
     def _explained(self, columns: Collection[str]) -> str:
         """What the columns of the summary are; of those that are shown."""
         gain = (
-            "gain: over the shipped Baseline with the same seeds, for one seed with a 90 % bootstrap range over images"
+            "gain: over the Baseline's final model with the same seeds, for one seed with a 90 % bootstrap range over "
+            "images"
         )
-        notes = [f"shipped: of the {self._kept()} nets, the best on validation"]
+        notes = [f"final: of the {self._kept()} nets, the best on validation"]
         if "both" in columns:
             nets = ", ".join(name for name in ("A", "B", "EMA") if name in columns)
             notes = [
                 f"{nets}: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, "
-                f"which ships unless one net is clearly better on validation"
+                f"which is the final model unless one net is clearly better on validation"
             ]
-            gain += "; of a pair over a single net, one net over one net; single: always so"
+            gain += "; single: the gain of one net over one net (also used as gain if the Baseline has a single net)"
         notes += [gain] if "gain" in columns else []
         note = ";\n".join(notes) + "."
         if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
-            note += "\nThere are no test images: scores are on the validation images, which also chose the shipped net."
+            note += "\nThere are no test images: scores are on the validation images, which also chose the final model."
         return note
 
     def _kept(self) -> str:
@@ -249,7 +250,8 @@ def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
         rows.append(row)
     judged = reading.judged(jobs)
     table = tables.text(tables.filled(title, columns, rows))
-    return table + (f"errors and weights: of the kept labels of {judged}\n" if judged else "")
+    note = f"label error: % of the kept pseudo labels that are wrong, plain and weighted; weights: mean; on {judged}\n"
+    return table + (note if judged else "")
 
 
 def _kept(stage: StageResult) -> float | None:

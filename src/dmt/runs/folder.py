@@ -175,7 +175,7 @@ class Folder:
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; give another --out")
         if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
-            raise RunError(f"{self.path} holds other files but no run; give an empty or new --out")
+            raise RunError(f"{self.path} contains other files but no run; give an empty or new --out")
 
     def _foreign(self) -> list[Path]:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]
@@ -243,7 +243,7 @@ class Folder:
         if changed:
             raise RunError(
                 f"{self.path} holds {changed[0]} of {job.method} as {self.maker()} trained it, and this release trains "
-                f"it in another way; resume it with that release, or give another --out"
+                f"it differently; resume it with that release, or give another --out"
             )
 
     def maker(self) -> str:

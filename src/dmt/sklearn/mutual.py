@@ -211,7 +211,7 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             if not _takes_weights(each):
                 raise ValueError(
                     f"{name} must take sample_weight in fit, which {type(each).__name__} does not; a Pipeline takes it "
-                    f"with metadata routing, or goes around the whole: make_pipeline(scaler, MutualSelfTraining(…))"
+                    f"with metadata routing, or put it around the whole: make_pipeline(scaler, MutualSelfTraining(…))"
                 )
         fractions = list(self.fractions)
         if not fractions or not all(_within(each, 0, 1) and each > 0 for each in fractions):

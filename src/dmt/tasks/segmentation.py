@@ -184,7 +184,7 @@ def _positions(
         labeled = np.array([where[each] for each in chosen])
     else:
         if options.labeled >= len(ids):
-            raise DataError(f"{options.labeled} labels are asked for, but there are only {len(ids)} training images")
+            raise DataError(f"{options.labeled} labels were requested, but there are only {len(ids)} training images")
         labeled = streams.stream(seed, "labels").permutation(len(ids))[: options.labeled]
     # one order for all seeds, so that their validation images are nearly the same
     order = streams.stream("validation").permutation(len(ids))

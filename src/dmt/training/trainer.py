@@ -161,7 +161,7 @@ class Trainer:
         if len(nets) != objective.lines:
             raise ValueError(f"{type(objective).__name__} trains {objective.lines} nets, not {len(nets)}")
         if objective.slow and schedule.ema is None:
-            raise ValueError(f"{type(objective).__name__} asks slow copies, but the schedule keeps none")
+            raise ValueError(f"{type(objective).__name__} needs EMA copies, but the schedule keeps none")
         execution = execution.plain() if objective.input_gradient else execution
         device, layout = execution.device, execution.layout
         self.nets = {line: net.to(device, memory_format=layout).train() for line, net in nets.items()}  # type: ignore[call-overload]

@@ -126,7 +126,7 @@ def require_sense(space: Space, config: Config, method: str) -> None:
         if key in ("mixup", "mixup_round") and len(mixed) > 1 and not config.data.sizes.pixels:
             raise ConfigError(
                 "nets trained with and without mixup cannot be compared by fine-grained accuracy, since mixup makes "
-                f"them less sure; tune each apart, with --set {key}=none or a number, into an --out of its own"
+                f"them less confident; tune them separately, with --set {key}=none or a number, each into its own --out"
             )
 
 

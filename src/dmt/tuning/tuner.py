@@ -115,13 +115,13 @@ def _default(
         if count and not setup.preset.config.data.validation and "validation" not in settings:
             settings = {**settings, "validation": count}
             lines = tuple(line for line in lines if not line.startswith("validation="))
-            lines = (*lines, f"validation={count}: held out from the labels to judge settings by")
+            lines = (*lines, f"validation={count}: held out from the labels to compare settings on")
         config = configuration.override(setup.preset.config, settings)
         notes = (*setup.contents.notes, *lines)
         judges = len(setup.contents.validation) or planning.validation_images(config)
     if not judges:
         where = "give --set validation=N" + ("" if own is None else f", or put images into {own / 'val'}")
-        raise ConfigError(f"there are no validation images to judge settings by; {where}")
+        raise ConfigError(f"there are no validation images to compare settings on; {where}")
     if judges < guard_rules.FEW:
         where = "set validation higher" if own is None else f"put {guard_rules.FEW} or more into {own / 'val'}"
         few = f"{judges} validation images are too few to choose by, so the default will be kept whatever is found"
@@ -141,7 +141,7 @@ def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | No
     entry = catalogue.get(method)
     if entry.ceiling:
         raise ConfigError(
-            f"the {entry.title} is trained on the validation images too, so nothing can judge it; tune another"
+            f"the {entry.title} is trained on the validation images too, so it cannot be tuned; tune another method"
         )
     if search not in SEARCHES:
         raise ConfigError(f"--search takes {' or '.join(SEARCHES)}, not '{search}'")
@@ -316,5 +316,5 @@ def _said(trial: Trial, job: JobResult) -> Evidence:
     if found is None or not found.images:
         raise RunError(f"{trial.folder} lacks its net's predictions on the validation images; delete it, and repeat")
     if math.isnan(found.score()):
-        raise RunError("no validation image has a single label, so nothing can be judged; label some of their pixels")
+        raise RunError("no validation image has a labeled pixel to compare settings on; label some of their pixels")
     return found

@@ -33,7 +33,7 @@ def choose(jobs: list[JobResult], method: str | None, seed: int | None) -> list[
     chosen = [job for job in jobs if method in (None, job.method) and seed in (None, job.seed)]
     if not chosen:
         there = ", ".join(f"{job.method} with seed {job.seed}" for job in jobs) or "nothing"
-        raise RunError(f"the run holds no such method and seed; it has {there}")
+        raise RunError(f"the run has no such method and seed; it has {there}")
     return chosen
 
 
@@ -259,4 +259,6 @@ def table(finished: Finished, job: JobResult, on: str, line: str | None = None) 
     text += f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
     if BOTH not in columns:
         return text
-    return f"{text}{BOTH}: the mean of their probabilities\n{_why_alone(job) or f'shipped: {job.shipped().title}'}\n"
+    return (
+        f"{text}{BOTH}: the mean of their probabilities\n{_why_alone(job) or f'final model: {job.shipped().title}'}\n"
+    )

@@ -156,14 +156,14 @@ class Scheduler:
         if self._lost[title] >= ATTEMPTS:
             self._fail(
                 RunError(
-                    f"{title or 'a worker'} ended its process {ATTEMPTS} times without a word, perhaps for want of "
-                    f"memory; see what the system says of it, or take fewer at once"
+                    f"{title or 'a worker'} ended its process {ATTEMPTS} times without an error message, perhaps for "
+                    f"lack of memory; check the system's log, or use fewer jobs"
                 )
             )
         if order is not None:
             agenda.put_back(order)
             if not self._stopping:
-                self._watcher.note(f"note: the process that worked on {title} is gone; another one takes it up")
+                self._watcher.note(f"note: the process that worked on {title} is gone; another one takes over")
 
     def _give_up(self, order: Order, error: Exception, agenda: Agenda) -> None:
         try:

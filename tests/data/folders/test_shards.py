@@ -197,7 +197,7 @@ def test_the_doctor_looks_at_a_part_of_a_large_pool(folder: Path, monkeypatch: p
     monkeypatch.setattr(photo_pools, "LOOKED_AT", 4)
     some = photo_pools.thinned(contents)
     assert len(some.unlabeled) == 3
-    assert "of 9 unlabeled images, one of every 3 in shards was looked at" in some.notes
+    assert "of 9 unlabeled images, one of every 3 in shards was checked" in some.notes
     assert photo_files.read_photo(some.unlabeled[2].path).shape == (48, 64, 3)
 
 
@@ -219,7 +219,7 @@ def test_urls_that_look_into_other_files_are_refused_in_one_line(place: str) -> 
 
 def test_more_than_was_asked_for_is_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tar_places, "read", lambda tar, offset, size: b"0" * (size + 1))
-    with pytest.raises(OSError, match="does not send parts"):
+    with pytest.raises(OSError, match="does not support range requests"):
         shards.Member("http://host/0.tar", "a.png", 0, 10).read()
 
 

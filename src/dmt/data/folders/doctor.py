@@ -110,7 +110,7 @@ def _overview(contents: FolderContents, survey: Survey) -> str:
     seen = survey.dimensions
     if seen is not None:
         height, width = _range(seen.heights), _range(seen.widths)
-        lines.append(f"sizes: height {height}; width {width}; longer side / shorter {_range(seen.aspects)}")
+        lines.append(f"sizes: height {height}; width {width}; aspect ratio {_range(seen.aspects)}")
     return "\n".join(lines)
 
 
@@ -161,7 +161,7 @@ def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         elif looks:
             yield Issue("warning", f"{what} cannot be read and will be skipped:", details)
     if not contents.unlabeled:
-        text = "there are no unlabeled images, so only labels can teach; put some into unlabeled/"
+        text = "there are no unlabeled images to learn from; put some into unlabeled/"
         yield Issue("warning", text)
 
 

@@ -32,7 +32,9 @@ class PhotoOptions:
     )
 
     stored_views: int = option(
-        0, "frozen nets: views of each photo, looked at once, in place of augment; 0: anew in every step", neutral=True
+        0,
+        "frozen encoders: views of each photo to store features of, instead of augment; 0: compute them in every step",
+        neutral=True,
     )
 
     shards: tuple[str, ...] = option((), SHARDS, neutral=True)
@@ -71,7 +73,7 @@ class PhotoMaskOptions(WindowOptions):
     labels: int = option(0, "labeled images, from the folder")
     unlabeled: int = option(0, "unlabeled images, from the folder")
     validation: int = option(0, "labeled images held out for validation, if the folder has no val/")
-    size: int = option(512, "photos whose longer side exceeds this are shrunk to it")
+    size: int = option(512, "photos whose longer side exceeds this are downscaled to it")
     shards: tuple[str, ...] = option((), SHARDS, neutral=True)
 
     def __post_init__(self) -> None:

@@ -95,7 +95,7 @@ def thinned(contents: FolderContents) -> FolderContents:
     if not isinstance(pool, Pool) or pool.shards is None or len(pool) <= LOOKED_AT:
         return contents
     step = -(-len(pool.shards) // LOOKED_AT)
-    note = f"of {len(pool):,} unlabeled images, one of every {step:,} in shards was looked at"
+    note = f"of {len(pool):,} unlabeled images, one of every {step:,} in shards was checked"
     some = replace(pool, shards=pool.shards.every(step))
     return replace(contents, unlabeled=some, notes=(*contents.notes, note))
 

@@ -47,7 +47,7 @@ class Member:
         if len(found) < self.size:
             raise OSError("truncated")
         if len(found) > self.size:
-            raise OSError("more came than was asked for: whoever serves it does not send parts")
+            raise OSError("the server does not support range requests: it sent more than was requested")
         return found
 
     def __str__(self) -> str:

@@ -205,7 +205,7 @@ def _sent(crops: Crops, device: torch.device) -> Crops:
 def _checked(source: Source) -> Source:
     for planes in (source.labels, source.codes):
         if planes is not None and planes.sizes != source.images.sizes:
-            raise DataError("images and their label planes differ in number or size; make the data or labels anew")
+            raise DataError("images and their labels differ in number or size; create the data or labels again")
     return source
 
 

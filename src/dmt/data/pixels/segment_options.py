@@ -17,7 +17,7 @@ class SegmentOptions(WindowOptions):
 
     dataset: str = option("scenes", "the data set (a preset's name stands for one)")
     labels: str = option("40", "labeled images: a number, drawn by seed, or a published list such as 1/20")
-    split: int | None = option(None, "published list 0, 1 or 2; none: by seed, 1 takes 0")
+    split: int | None = option(None, "published list 0, 1 or 2; none: by seed (seed 1 uses list 0)")
     validation: int = option(100, "images taken out of the unlabeled ones for validation")
 
     def __post_init__(self) -> None:

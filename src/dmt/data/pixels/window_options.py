@@ -12,7 +12,7 @@ from dmt.options import option, require
 class WindowOptions:
     """A random window of every image."""
 
-    crop: tuple[int, ...] = option((64, 64), "height and width of what a step sees of an image")
+    crop: tuple[int, ...] = option((64, 64), "height and width of the random crops for training")
     scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
     flip: bool = option(True, "mirror half of the images")
     by_class: bool = option(
