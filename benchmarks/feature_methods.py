@@ -49,7 +49,8 @@ def as_dmt(folder: Path) -> dict[str, Any]:
 
 def rows(folder: Path, work: Path, draw: int) -> list[dict[str, Any]]:
     """What every method came to on one draw."""
-    found, donors = [], []
+    found: list[dict[str, Any]] = []
+    donors: list[Path] = []
     for length, methods in ((LENGTHS[0], (*STORED, *ONLINE)), (LENGTHS[1], ONLINE)):
         out = work / f"{folder.name}-{length.replace(' ', '-')}"
         settings = as_dmt(folder) if length == LENGTHS[0] else {}

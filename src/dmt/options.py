@@ -29,6 +29,12 @@ def require(key: str, value: object, good: bool, must: str) -> None:
         raise ConfigError(f"{key} must be {must}, not {value}")
 
 
+def described(kind: type[Any]) -> dict[str, tuple[str, Any]]:
+    """The options of a dataclass, with their help and their default."""
+    options = (each for each in dataclasses.fields(kind) if "help" in each.metadata)
+    return {each.name: (each.metadata["help"], each.default) for each in options}
+
+
 def content(instance: Any) -> dict[str, Any]:
     """A dataclass as plain values for an identity: as ``asdict``, but without neutral fields at their defaults."""
     told = [each for each in dataclasses.fields(instance) if not _left_out(each, getattr(instance, each.name))]

@@ -55,6 +55,28 @@ def test_list_names_everything_once() -> None:
     options, _ = dmt("list", "options")
     assert "gamma2" in options
     assert "[none]" in options
+    assert options.count("  METHOD.rate ") == 1
+    assert "fixmatch.rate " not in options  # as of every online method
+    assert "fixmatch.threshold " in options
+    assert "mean_teacher.ema " in options  # has another default than most
+    own, _ = dmt("list", "options", "fixmatch")
+    assert "  gamma2 " in own
+    assert "  fixmatch.rate " in own
+    assert "uda." not in own
+    published, _ = dmt("list", "options", "cifar10-4k")
+    assert "[1060]" in published
+    assert "fixmatch.rate " in published  # published with a rate of its own
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["options", "fixmtch"], "unknown method or data set 'fixmtch'; did you mean 'fixmatch'?"),
+        (["nets", "fixmatch"], "only dmt list options takes the name of a method or data set, here 'fixmatch'"),
+    ],
+)
+def test_list_refuses_what_it_does_not_know(words: list[str], says: str) -> None:
+    assert says in dmt("list", *words, code=2)[1]
 
 
 def test_plan_counts_the_papers_steps_without_data() -> None:
@@ -67,6 +89,12 @@ def test_plan_forecasts_a_time() -> None:
     printed, _ = dmt("plan", "digits", "--method", "cl", *SETTINGS)
     assert "on this machine" in printed
     assert "uniform" in printed
+
+
+def test_help_lists_commands_as_they_come_up() -> None:
+    printed, _ = dmt("--help")
+    listed = [line.split()[0] for line in printed.split("Commands:")[1].splitlines() if line.strip()]
+    assert tuple(listed) == app.ORDER
 
 
 @pytest.mark.parametrize(

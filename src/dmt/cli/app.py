@@ -8,10 +8,11 @@ import shlex
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from dmt.cli import audit, check, export, files, plans, predict, report, terminal_text, tune
 from dmt.cli.shared_options import (
@@ -39,8 +40,22 @@ from dmt.errors import ConfigError, RunError, SaidElsewhereError
 from dmt.runs import stopping
 from dmt.version import VERSION
 
+ORDER = (
+    "check", "fit", "score", "report", "predict", "export", "audit", "tune", "plan", "list", "splits", "pack", "unpack",
+)  # fmt: skip
+"""Commands as they come up in somebody's work."""
+
+
+class InOrder(TyperGroup):
+    """Lists its commands in that order."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
 app = typer.Typer(
     name="dmt",
+    cls=InOrder,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

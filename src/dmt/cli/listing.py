@@ -4,23 +4,40 @@ from collections.abc import Callable
 
 from dmt import config as configuration
 from dmt import presets
-from dmt.errors import ConfigError
+from dmt.errors import ConfigError, unknown
 from dmt.methods import catalogue
 from dmt.methods.method import Method
+from dmt.methods.online import StageOptions
 from dmt.models import build
+from dmt.options import described
 
 Section = dict[str, str]
 """Name -> line."""
 
 
-def sections(what: str | None) -> dict[str, Section]:
-    """Title -> section, of what was asked for, or of data sets, methods and nets."""
+EMBEDDED = {"images": "digits", "pixels": "scenes"}
+"""The data sets whose defaults are shown if none is named."""
+
+EACH = "METHOD"
+"""Stands for the group of an online method, where all of them have the same option."""
+
+
+def sections(what: str | None, of: str | None = None) -> dict[str, Section]:
+    """Title -> section, of what was asked for, or of data sets, methods and nets.
+
+    Args:
+        of: of options: a method or a data set.
+    """
+    if of is not None:
+        if what != "options":
+            raise ConfigError(f"only dmt list options takes the name of a method or data set, here '{of}'")
+        return _options_of(of)
     known: dict[str, Callable[[], dict[str, Section]]] = {
         "data": lambda: {"data": {name: preset.summary for name, preset in presets.PRESETS.items()}},
         "methods": lambda: {"methods": {name: _method_line(method) for name, method in catalogue.METHODS.items()}},
         "nets": lambda: {"nets": build.NETS},
-        "options": lambda: _options("digits"),
-        "pixel-options": lambda: _options("scenes"),
+        "options": lambda: _options(EMBEDDED["images"]),
+        "pixel-options": lambda: _options(EMBEDDED["pixels"]),
     }
     if what is not None and what not in known:
         raise ConfigError(f"dmt list takes {', '.join(known)}, not '{what}'")
@@ -29,13 +46,42 @@ def sections(what: str | None) -> dict[str, Section]:
 
 
 def _options(preset: str) -> dict[str, Section]:
-    """Every key with its help and its default: those of all methods, then those of one method each."""
+    """Every key with its help and its default: those of all methods, of online methods, then of one method each.
+
+    What online methods have in common is said once; of each only what it has besides, or has otherwise.
+    """
     lines = configuration.described(presets.get(preset).config)
-    found = {"options": {key: text for key, text in lines.items() if "." not in key}}
+    found = {"options": _own(lines, None)}
+    usual = {key: f"{text} [{configuration.shown(value)}]" for key, (text, value) in described(StageOptions).items()}
+    found["options of each online method"] = {f"{EACH}.{key}": text for key, text in usual.items()}
     for group in catalogue.groups():
-        titles = ", ".join(method.title for method in catalogue.owners(group))
-        found[f"options of {titles}"] = {key: text for key, text in lines.items() if key.startswith(f"{group}.")}
+        own = {key: text for key, text in _own(lines, group).items() if usual.get(key.split(".")[1]) != text}
+        if own:
+            found[_title(group)] = own
     return found
+
+
+def _options_of(name: str) -> dict[str, Section]:
+    """Those that a method reads, or those of all methods with the defaults of a data set."""
+    if name in presets.PRESETS:
+        return _options(name)
+    if name not in catalogue.METHODS:
+        raise unknown("method or data set", name, [*catalogue.METHODS, *presets.PRESETS])
+    method = catalogue.get(name)
+    lines = configuration.described(presets.get(EMBEDDED[method.serves[0]]).config)
+    found = {"options": _own(lines, None)}
+    if method.options is not None:
+        found[_title(method.options.group)] = _own(lines, method.options.group)
+    return found
+
+
+def _own(lines: Section, group: str | None) -> Section:
+    """Of one group, or of none."""
+    return {key: text for key, text in lines.items() if (key.split(".")[0] if "." in key else None) == group}
+
+
+def _title(group: str) -> str:
+    return f"options of {', '.join(method.title for method in catalogue.owners(group))}"
 
 
 def _method_line(method: Method) -> str:

@@ -16,17 +16,20 @@ def list_(
     what: Annotated[
         str | None, typer.Argument(help="data, methods, nets, options or pixel-options; the first three if left out.")
     ] = None,
+    of: Annotated[str | None, typer.Argument(help="With options: a method or a data set.")] = None,
 ) -> None:
     """List data sets, methods and nets, one line each.
 
     \b
     dmt list
-    dmt list options          every key for --set, with its default on digits
-    dmt list pixel-options    the same for data with masks, with its default on scenes
+    dmt list options              every key for --set, with its default on digits
+    dmt list pixel-options        the same for data with masks, with its default on scenes
+    dmt list options fixmatch     what a method reads
+    dmt list options cifar10-4k   with the defaults of a data set
     """
     from dmt.cli import listing
 
-    for title, lines in listing.sections(what).items():
+    for title, lines in listing.sections(what, of).items():
         out.print(f"{title}:")
         width = max(18, *map(len, lines))
         for name, summary in lines.items():

@@ -30,7 +30,7 @@ class StageOptions(MethodOptions):
     rate: float | None = option(None, "learning rate; none: rate")
     rate_ramp: str | None = option(None, "how the learning rate falls; none: rate_ramp")
     optimizer: Optimizer = option(
-        "sgd", "sgd, nesterov, adam or adamw; with the recipe's rate, its adam or adamw instead of sgd"
+        "sgd", "sgd, nesterov, adam or adamw; sgd becomes the recipe's adam or adamw if rate is none"
     )
     weight_decay: float | None = option(None, "weight decay; none: weight_decay")
     decay: Decay = option("all", "which parameters decay: all, or kernels only")
