@@ -24,7 +24,7 @@ LAZY = (
         f"dmt.{name}"
         for name in (
             "fitting.run", "auditing.auditor", "tuning.tuner", "reporting.report_file", "use.packing",
-            "use.predict_masks", "use.exporting", "own.rehearsal", "data.folders.doctor",
+            "use.predict_masks", "use.exporting", "own.rehearsal", "data.folders.doctor", "data.folders.doctor_rules",
         )
     ),
 )  # fmt: skip

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from dmt.data.folders import doctor, photos, survey
-from dmt.data.folders.doctor import Issue
+from dmt.data.folders import doctor_rules, photos, survey
+from dmt.data.folders.doctor_rules import Issue
 from dmt.data.folders.photo_files import shown
 from dmt.errors import DataError
 from dmt.runs import progress
@@ -22,7 +22,7 @@ def errors(folder: Path, watcher: progress.Watcher | None = None) -> tuple[str, 
     watching: AbstractContextManager[progress.Watcher] = progress.default() if watcher is None else nullcontext(watcher)
     with watching as hears:
         seen = survey.survey(contents, lambda done, of: hears.busy("checking labeled images", done, of))
-    return tuple(_line(each) for each in doctor.problems(contents, seen) if each.severity == "error")
+    return tuple(_line(each) for each in doctor_rules.problems(contents, seen) if each.severity == "error")
 
 
 def require_none(folder: Path, found: tuple[str, ...]) -> None:

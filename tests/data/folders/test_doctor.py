@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dmt.data.folders import doctor, photos, survey
+from dmt.data.folders import doctor, doctor_rules, photos, survey
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.doctor import Diagnosis
 from dmt.data.folders.survey import Look, Survey
 from tests.data.folders import photo_layout
+
+
+@pytest.fixture(autouse=True)
+def judges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These folders are small: that they have few test images is not what is asked."""
+    if "what_few_tests" not in request.node.name:
+        monkeypatch.setattr(doctor_rules, "JUDGES", 0)
 
 
 def examined(root: Path) -> Diagnosis:
@@ -193,6 +200,17 @@ def test_validation_put_aside_makes_up_for_few_labels(classes: Path) -> None:
     few_labels(classes)
     photo_layout.write_images(classes / "val/disk", ["disk"] * 2, 400)
     assert examined(classes).issues == ()
+
+
+def test_what_few_tests_of_masks_can_tell_is_said(masks: Path) -> None:
+    assert sole(examined(masks), "note", "only 3 test images", "hard to tell")
+
+
+def test_what_few_tests_can_tell_is_said(classes: Path) -> None:
+    said = "only 6 test images: a gain of less than about 30 points will be indistinguishable from chance"
+    assert said in sole(examined(classes), "note", "put more labeled images into test/")
+    shutil.rmtree(classes / "test")
+    assert all("test image" not in issue.text for issue in examined(classes).issues)
 
 
 def test_what_is_only_worth_a_note(classes: Path) -> None:
