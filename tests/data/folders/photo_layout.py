@@ -34,6 +34,16 @@ def scene(shape: str, seed: int, size: tuple[int, int] = (48, 64)) -> tuple[Imag
     return Image.fromarray(pixels.astype(np.uint8)), inside
 
 
+def of_one_scene(number: int) -> Image.Image:
+    """One background, whose hash the image has, and something on it that is elsewhere in every image."""
+    cells = np.where(np.indices((8, 9)).sum(axis=0) % 2, 70, 165).astype(np.uint8)
+    plane = np.array(Image.fromarray(cells).resize((144, 128), Image.Resampling.BILINEAR), dtype=np.float64)
+    x, y = np.random.default_rng(number).uniform(0.2, 0.8, 2) * (144, 128)
+    down, right = np.mgrid[:128, :144]
+    plane[np.hypot(down - y, right - x) < 14] += 50
+    return Image.fromarray(plane.astype(np.uint8)).convert("RGB")
+
+
 def save(image: Image.Image, path: Path) -> Path:
     """Write an image; folders are made, the ending says the format."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -172,6 +172,7 @@ def slim(root: Path) -> None:
         (skip, ("7 of 15 unlabeled images cannot be read and will be skipped",)),
         (none_unlabeled, ("there are no unlabeled images",)),
         (near_leak, ("1 test picture looks like one in labeled: 'test/disk/again.jpg' ≈ 'labeled/disk/0001.jpg'",)),
+        (near_leak, ("; look at them before you remove any; if they are the same photos, scores would",)),
         (seen_test, ("1 test picture is also in unlabeled", "'test/disk/0500.jpg'", "transductive")),
         (seen_validation, ("1 validation picture is also in labeled",)),
         (few_labels, ("fewer than 5 labels for 'disk' (4)", "no round is checked and the last net is used")),

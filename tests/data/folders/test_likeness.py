@@ -86,9 +86,9 @@ def test_planted_pairs_are_found_among_many() -> None:
     hashes = [draw.getrandbits(64) for _ in range(20_000)]
     planted = []
     for number in range(60):
-        bits = draw.sample(range(64), number % 5)  # four bits are one too many
+        bits = draw.sample(range(64), number % 6)  # five bits are one too many
         hashes.append(hashes[number * 7] ^ sum(1 << bit for bit in bits))
-        if len(bits) <= 3:
+        if len(bits) <= 4:
             planted.append((number * 7, len(hashes) - 1))
     assert likeness.near_pairs(hashes) == sorted(planted)
 

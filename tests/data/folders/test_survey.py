@@ -112,16 +112,42 @@ def test_copies_are_found_whatever_their_files_are(tmp_path: Path) -> None:
         image.save(tmp_path / "unlabeled/same.png")
         image.resize((128, 96), Image.Resampling.BICUBIC).save(tmp_path / "unlabeled/larger.jpg", quality=90)
     found = seen(tmp_path).duplicates
-    (exact,), (near,) = found.exact, found.near
+    (exact,), ((first, second),) = found.exact, found.near
     names = {"labeled/disk/0000.jpg", "test/square/same.jpg", "unlabeled/same.png"}
     assert {look.id for look in exact} == names
     assert {look.truth for look in exact} == {0, 1, None}
-    assert {look.id for look in near} == {*names, "unlabeled/larger.jpg"}
+    assert {look.id for look in (*first, *second)} == {*names, "unlabeled/larger.jpg"}
     assert found.shared("labeled", "test") == {"test/square/same.jpg": "labeled/disk/0000.jpg"}
-    assert set(found.shared("test", "unlabeled", near=True)) == {"unlabeled/same.png", "unlabeled/larger.jpg"}
+    assert found.shared("test", "unlabeled", near=True) == {"unlabeled/larger.jpg": "test/square/same.jpg"}
     assert found.within("unlabeled") == []
     assert [len(group) for group in found.within("unlabeled", near=True)] == [2]
     assert found.within("labeled", near=True) == []
+
+
+def test_photos_of_one_scene_are_no_copies_but_are_looked_at_again(tmp_path: Path) -> None:
+    for number in range(4):
+        photo_layout.save(photo_layout.of_one_scene(number), tmp_path / f"{number}.png")
+    photo_layout.save(photo_layout.of_one_scene(1).resize((96, 96)), tmp_path / "again.jpg")
+    contents = plain_contents(tmp_path, [Photo(path.name, path) for path in sorted(tmp_path.iterdir())])
+    heard: list[tuple[int, int]] = []
+    found = survey.survey(contents, lambda done, of: heard.append((done, of)))
+    assert len({look.likeness for look in found.looks}) < 5
+    assert [{look.id for group in pair for look in group} for pair in found.duplicates.near] == [{"1.png", "again.jpg"}]
+    assert heard[-1] == (10, 10)
+
+
+def test_a_picture_that_is_gone_before_the_second_look_is_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = photo_layout.of_one_scene(1)
+    photo_layout.save(image, tmp_path / "a.png")
+    photo_layout.save(image.resize((96, 96)), tmp_path / "b.png")
+    contents = plain_contents(tmp_path, [Photo(path.name, path) for path in sorted(tmp_path.iterdir())])
+    assert len(survey.survey(contents).alike) == 1
+    looks = survey.survey(contents).looks
+    (tmp_path / "a.png").unlink()
+    monkeypatch.setattr(survey, "look", lambda photo, *rest: next(each for each in looks if each.id == photo.id))
+    assert survey.survey(contents).alike == ()
 
 
 def test_plain_pictures_are_near_nothing(tmp_path: Path) -> None:

@@ -172,7 +172,8 @@ def _overlaps(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
             yield Issue(each.exact, f"{what}: {_pairs(exact, '=')}; {each.remedy}")
         if near and each.near is not None:
             what = f"{phrases.count(len(near), f'{one} looks', f'{many} look')} like one in {each.first}"
-            yield Issue(each.near, f"{what}: {_pairs(near, '≈')}; {each.remedy}")
+            doubt = "look at them before you remove any; if they are the same photos"
+            yield Issue(each.near, f"{what}: {_pairs(near, '≈')}; {doubt}, {each.remedy}")
 
 
 def _copies(contents: FolderContents, survey: Survey) -> Iterator[Issue]:

@@ -13,6 +13,9 @@ STEP = 1
 TELLING = 6
 """A hash with fewer bits set, or unset, comes from a plain picture or a smooth ramp, and resembles every other such."""
 
+DISTANCE = 4
+"""Bits in which hashes of copies may differ: nearly all copies have no more, of slightly cropped ones four in five."""
+
 _SMALL = 512  # members of a bucket that are simply compared with each other
 
 Hashes = npt.NDArray[np.uint64]
@@ -36,7 +39,7 @@ def telling(value: int) -> bool:
     return TELLING <= value.bit_count() <= BITS - TELLING
 
 
-def near_pairs(hashes: Sequence[int], distance: int = 3) -> list[tuple[int, int]]:
+def near_pairs(hashes: Sequence[int], distance: int = DISTANCE) -> list[tuple[int, int]]:
     """Positions (i, j), i < j, of hashes that differ in at most ``distance`` bits. None is missed or wrong.
 
     Two things keep the list short. Hashes that tell nothing (see ``telling``) are left out, equal ones too. And equal

@@ -3,7 +3,7 @@
 import hashlib
 import statistics
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from dmt.data import ahead
-from dmt.data.folders import likeness, photo_files
-from dmt.data.folders.contents import FolderContents, Photo
+from dmt.data.folders import copies, likeness, photo_files
+from dmt.data.folders.contents import FolderContents, Photo, Source
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
 from dmt.types import ProgressCallback
@@ -75,36 +75,52 @@ class Dimensions:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Pictures that occur more than once, in groups.
+    """Pictures that occur more than once.
 
     Attributes:
-        exact: the same pixels.
-        near: different pixels that look alike, each beside all its exact copies.
+        exact: the same pixels, in groups.
+        near: pairs of pictures whose pixels differ but which look alike; of each picture all its exact copies.
     """
 
     exact: tuple[Group, ...]
-    near: tuple[Group, ...]
+    near: tuple[tuple[Group, Group], ...]
 
     def shared(self, first: str, second: str, near: bool = False) -> dict[str, str]:
-        """Photos of the second part that are in a group with one of the first, and its name."""
+        """Photos of the second part that are equal to, or like, one of the first, and its name."""
+        both = [(group, group) for group in self.exact]
+        if near:
+            both = [*self.near, *((right, left) for left, right in self.near)]
         shared: dict[str, str] = {}
-        for group in self.near if near else self.exact:
-            others = [look.id for look in group if look.part == first]
-            shared |= {look.id: others[0] for look in group if look.part == second and others}
+        for group, others in both:
+            names = [look.id for look in others if look.part == first]
+            shared = {look.id: names[0] for look in group if look.part == second and names} | shared
         return shared
 
     def within(self, part: str, near: bool = False) -> list[list[Look]]:
-        """What is left of the groups in one part; near ones only where more than one picture is left."""
-        inside = [[look for look in group if look.part == part] for group in (self.near if near else self.exact)]
-        return [group for group in inside if len({look.digest if near else look.id for look in group}) > 1]
+        """Groups in one part; near ones of pictures that are alike directly or through others of the part."""
+        if not near:
+            inside = [[look for look in group if look.part == part] for group in self.exact]
+            return [group for group in inside if len(group) > 1]
+        halves = [[[look for look in group if look.part == part] for group in pair] for pair in self.near]
+        pairs = [(left, right) for left, right in halves if left and right]
+        pictures = {group[0].id: group for pair in pairs for group in pair}
+        places = {id: place for place, id in enumerate(pictures)}
+        linked = likeness.groups((places[left[0].id], places[right[0].id]) for left, right in pairs)
+        every = list(pictures.values())
+        return [[look for place in group for look in every[place]] for group in linked]
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What was seen of a folder, part by part in its order."""
+    """What was seen of a folder, part by part in its order.
+
+    Attributes:
+        alike: digests of pictures that are not equal but appear to be one photo, in pairs.
+    """
 
     looks: tuple[Look, ...]
     classes: int
+    alike: tuple[tuple[str, str], ...] = ()
 
     def part(self, name: str) -> list[Look]:
         """All photos of a part."""
@@ -142,26 +158,55 @@ class Survey:
     @cached_property
     def duplicates(self) -> Duplicates:
         """Between and within parts."""
-        copies: dict[str, list[Look]] = {}
+        pictures: dict[str, list[Look]] = {}
         for look in self.looks:
             if look.digest is not None:
-                copies.setdefault(look.digest, []).append(look)
-        pictures = list(copies.values())
-        pairs = likeness.near_pairs([each[0].likeness for each in pictures])
-        near = (tuple(look for at in group for look in pictures[at]) for group in likeness.groups(pairs))
-        return Duplicates(tuple(tuple(each) for each in pictures if len(each) > 1), tuple(near))
+                pictures.setdefault(look.digest, []).append(look)
+        groups = {digest: tuple(looks) for digest, looks in pictures.items()}
+        near = tuple((groups[left], groups[right]) for left, right in self.alike)
+        return Duplicates(tuple(group for group in groups.values() if len(group) > 1), near)
 
 
 def survey(contents: FolderContents, on_progress: ProgressCallback | None = None) -> Survey:
-    """Look at every file, in threads; ``on_progress`` hears how many are done."""
+    """Look at every file, in threads, then again at those that may be copies; ``on_progress`` hears of both."""
     count = sum(len(photos) for _, photos in contents.parts())
     tasks = ((photo, part) for part, photos in contents.parts() for photo in photos)
-    looks = []
+    looks: list[Look] = []
     for seen in ahead.results(lambda task: look(task[0], contents, task[1]), tasks):
         looks.append(seen)
         if on_progress is not None:
             on_progress(len(looks), count)
-    return Survey(tuple(looks), len(contents.classes))
+    return Survey(tuple(looks), len(contents.classes), _alike(contents, looks, on_progress))
+
+
+def _alike(
+    contents: FolderContents, looks: Sequence[Look], on_progress: ProgressCallback | None
+) -> tuple[tuple[str, str], ...]:
+    """Digests of pictures that appear to be one photo: candidates by their hashes are decoded again and compared."""
+    hashes = {look.digest: look.likeness for look in looks if look.digest is not None}
+    digests = list(hashes)
+    groups = [[digests[place] for place in group] for group in copies.candidates(list(hashes.values()))]
+    wanted = {digest for group in groups for digest in group}
+    photos = (photo for _, each in contents.parts() for photo in each)
+    sources = {look.digest: photo.path for photo, look in zip(photos, looks, strict=True) if look.digest in wanted}
+    found, done = list[tuple[str, str]](), len(looks)
+    for group in groups:
+        seen = zip(group, ahead.results(_thumbnail, [sources[digest] for digest in group]), strict=True)
+        small = {digest: each for digest, each in seen if each is not None}
+        names = list(small)
+        pairs = copies.pairs(list(small.values()), [hashes[digest] for digest in names])
+        found += [(names[left], names[right]) for left, right in pairs]
+        done += len(group)
+        if on_progress is not None:
+            on_progress(done, len(looks) + len(wanted))
+    return tuple(found)
+
+
+def _thumbnail(path: Source) -> copies.Thumbnail | None:
+    try:
+        return copies.thumbnail(photo_files.read_photo(path))
+    except Exception:  # it was read before, and is not any more: the run will say so
+        return None
 
 
 def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Look:
