@@ -47,6 +47,13 @@ SAMPLES = "samples"
 """Pictures: of a run below this by seed, of a stage in it."""
 
 
+def only_begun(run: Path) -> str | None:
+    """A line about a folder in which a fit has prepared itself and not trained yet; None of any other."""
+    if not (run / LOCK).is_file() or any(not path.name.startswith(".") for path in run.iterdir()):
+        return None
+    return f"the fit in {run} has not reached its first net; if it was interrupted, repeat the dmt fit command"
+
+
 def claim(run: Path, place: str) -> Path:
     """The file whose lock a process holds while it works on a stage."""
     return run / CACHE / "claims" / f"{place}.lock"

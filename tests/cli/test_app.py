@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from dmt.cli import app
+from dmt.runs.folder import Folder
 from tests.conftest import TINY
 
 SETTINGS = [word for key, value in TINY.items() for word in ("--set", f"{key}={value}")]
@@ -236,6 +237,16 @@ def test_reports_leave_out_what_is_no_run(run: Path, tmp_path: Path) -> None:
     assert "Baseline" in printed
     assert "is not a run folder; skipped" in notes
     assert "none of these is a run folder" in dmt("report", tmp_path, code=2)[1]
+
+
+def test_a_fit_that_was_interrupted_early_is_told(run: Path, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    with Folder(begun).reserved():
+        pass
+    says = f"the fit in {begun} has not reached its first net; if it was interrupted, repeat the dmt fit command"
+    assert says in dmt("predict", begun, tmp_path, code=2)[1]
+    assert dmt("report", begun, code=2)[1] == f"dmt: error: {says}\n"
+    assert f"{says}; skipped" in dmt("report", run, begun)[1]
 
 
 def test_errors_of_the_system_are_one_line_too(run: Path, tmp_path: Path) -> None:

@@ -78,3 +78,30 @@ def test_stages_of_a_release_that_trains_otherwise_are_refused_in_one_line(run: 
         again(run)
     assert "\n" not in str(caught.value)
     assert (run / "run.json").read_bytes() == before
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    """What is left of a fit that was interrupted while it prepared itself."""
+    with Folder(tmp_path / "begun").reserved():
+        features = tmp_path / "begun" / ".cache" / "features-1.bin"
+        features.parent.mkdir()
+        features.write_bytes(b"1")
+    return tmp_path / "begun"
+
+
+def test_a_fit_that_has_only_begun_is_told_from_other_folders(begun: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"the fit in .*begun has not reached its first net; .* repeat the dmt fit"):
+        Folder(begun).manifest()
+    with pytest.raises(RunError, match="repeat the dmt fit command"):
+        reading.read(Folder(begun))
+    (begun / "holiday.txt").touch()
+    with pytest.raises(RunError, match=r"run\.json is missing"):
+        Folder(begun).manifest()
+    with pytest.raises(RunError, match=r"run\.json is missing"):
+        Folder(tmp_path).manifest()
+
+
+def test_repeating_the_fit_works_where_it_had_only_begun(begun: Path) -> None:
+    dmt.fit("digits", out=begun, method="baseline", settings=SETTINGS, watcher=Silent())
+    assert Folder(begun).begun

@@ -93,4 +93,43 @@ def test_what_is_done_twice_is_forecast_anew(monkeypatch: pytest.MonkeyPatch) ->
     with progress.Lines(stream, every=10) as lines:
         for done, clock[0] in ((32, 0.0), (64, 50.0), (32, 100.0), (48, 110.0)):
             lines.busy("judging", done, 64)
-    assert stream.getvalue().splitlines()[-1] == "judging: 48 of 64, ETA 0:03"
+    assert stream.getvalue().splitlines()[-1] == "judging: 48 of 64, ETA 0:10"  # 16 in 10 s since it began again
+
+
+def test_what_was_there_before_does_not_count_as_fast_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with progress.Lines(stream, every=10) as lines:
+        for done, clock[0] in ((500, 10.0), (510, 20.0)):  # 500 of an earlier session
+            lines.busy("features of the photos", done, 1010)
+    assert stream.getvalue().splitlines() == [
+        "features of the photos: 500 of 1,010",
+        "features of the photos: 510 of 1,010, ETA 8:20",
+    ]
+
+
+def test_the_whole_run_is_shown_once_it_moves() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bars(console) as bars:
+        assert isinstance(bars, progress.Bars)
+        whole = bars._bars.tasks[bars._whole]
+        bars.busy("features of the photos", 10, 40)
+        assert (whole.visible, bars._bars.tasks[bars._part].percentage) == (False, 25.0)
+        bars.begin(total=100.0, done=10.0)
+        bars.busy("features of the photos", 20, 40)
+        assert not whole.visible
+        bars.stage("DMT A0, seed 1", steps=9, done=0, work=10.0)
+        assert whole.visible
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "features of the photos" in shown
+
+
+def test_labels_move_the_whole_run_too() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress.Bars(console) as bars:
+        assert isinstance(bars, progress.Bars)
+        bars.begin(total=100.0, done=0.0)
+        bars.worked(5.0)
+        assert bars._bars.tasks[bars._whole].visible

@@ -46,8 +46,11 @@ def report(
     from dmt.results.report import Report
 
     there = [path for path in runs if (path / run_files.MANIFEST).is_file()]
-    for path in sorted(set(runs) - set(there)):
-        _note(f"{path} is not a run folder; skipped")
+    others = {path: run_files.only_begun(path) for path in sorted(set(runs) - set(there))}
+    if not there and any(others.values()):
+        raise RunError("; ".join(line for line in others.values() if line is not None))
+    for path, line in others.items():
+        _note(f"{line or f'{path} is not a run folder'}; skipped")
     if not there:
         raise RunError("none of these is a run folder; make one with dmt fit")
     if tensorboard is not None:

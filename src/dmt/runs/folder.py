@@ -211,6 +211,8 @@ class Folder:
     def manifest(self) -> dict[str, Any]:
         if not self.path.is_dir():
             raise RunError(f"there is no run folder {self.path}; make one with dmt fit")
+        if (line := run_files.only_begun(self.path)) is not None:
+            raise RunError(line)
         manifest: dict[str, Any] = files.read_json(self.path / MANIFEST, schemas.RUN)
         return manifest
 

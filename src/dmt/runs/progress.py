@@ -96,7 +96,8 @@ class Bars(Watcher):
             transient=True,
             speed_estimate_period=60,
         )
-        self._whole = self._bars.add_task("whole run", total=None)
+        # not shown before it moves: until then what prepares the run says how far it is
+        self._whole = self._bars.add_task("whole run", total=None, visible=False)
         self._part = self._bars.add_task("reading", total=None)
         self._parts = {0: self._part}
         self._steps_done, self._work = 0, 0.0
@@ -119,6 +120,7 @@ class Bars(Watcher):
         bar = self._bars.tasks[self._part]
         if (bar.description, bar.total) != (title, steps):  # else it is announced again
             self._bars.reset(self._part, total=steps, completed=done, description=title)
+        self._bars.update(self._whole, visible=True)
         self._steps_done, self._work = done, work
 
     def step(self, done: int) -> None:
@@ -127,7 +129,7 @@ class Bars(Watcher):
         self._steps_done = done
 
     def worked(self, work: float) -> None:
-        self._bars.advance(self._whole, work)
+        self._bars.update(self._whole, advance=work, visible=True)
 
     def spared(self, work: float) -> None:
         self._bars.update(self._whole, total=(self._bars.tasks[self._whole].total or 0.0) - work)
@@ -148,7 +150,7 @@ class Lines(Watcher):
     def __init__(self, stream: TextIO, every: float = 10.0) -> None:
         self._stream, self._every = stream, every
         self._total = self._done = self._fresh = 0.0
-        self._warm, self._busy_done = False, 0
+        self._warm, self._busy_first, self._busy_done = False, 0, 0
         self._title, self._steps, self._steps_done, self._work = "", 0, 0, 0.0
         self._began = self._said = self._began_busy = time.monotonic()
 
@@ -181,11 +183,12 @@ class Lines(Watcher):
     def busy(self, title: str, done: int, of: int) -> None:
         now = time.monotonic()
         if title != self._title or done < self._busy_done:  # something new, or the same once more
-            self._title, self._began_busy = title, now
+            self._title, self._began_busy, self._busy_first = title, now, done
         self._busy_done = done
         if now - self._said >= self._every:
-            left = (of - done) * (now - self._began_busy) / max(done, 1)
-            self.note(f"{title}: {done:,} of {of:,}, ETA {duration(left)}")
+            fresh = done - self._busy_first  # what was there before took no time now
+            left = duration((of - done) * (now - self._began_busy) / fresh) if fresh else None
+            self.note(f"{title}: {done:,} of {of:,}" + (f", ETA {left}" if left else ""))
             self._said = now
 
     def note(self, text: str) -> None:
