@@ -63,7 +63,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders with which nothing is wrong, to be copied and spoiled."""
     root = tmp_path_factory.mktemp("bases")
     photo_layout.write_classes(root / "classes", labeled=5, unlabeled=6, test=1)
-    photo_layout.write_masks(root / "masks", labeled=10, unlabeled=4, test=2)
+    photo_layout.write_masks(root / "masks", labeled=10, unlabeled=4, test=3)
     photo_layout.write_names(root / "masks/classes.txt")
     photo_layout.write_images(root / "table", [photo_layout.SHAPES[number % 3] for number in range(18)])
     rows = [(f"{number:04d}.jpg", photo_layout.SHAPES[number % 3]) for number in range(15)]
@@ -243,7 +243,7 @@ def readable(name: str, make: Callable[[], Image.Image], **options: object) -> C
 
 LONG = "n" * 251
 IN_CLASSES = [
-    Case("nothing wrong", lambda root: None, 0, ("no problems found",), 0, ()),
+    Case("nothing wrong", lambda root: None, 0, ("found: 1 note",), 0, ()),
     Case("one class", remove("labeled/disk", "labeled/square", "test"), 1, ("fewer than 2 classes", "'triangle'"),
          2, ("only one class", "'triangle'")),
     Case("empty class folder", lambda root: (root / "labeled/empty").mkdir(), 0,
@@ -288,21 +288,21 @@ IN_CLASSES = [
     Case("markup in a class", save("labeled/[bold]x[red]/1.png", lambda: JPEG), 0, ("│ [bold]x[red]",), 0, ()),
     Case("not UTF-8", lambda root: Path(os.fsdecode(os.fsencode(root / "unlabeled") + b"/\xff.jpg")).touch(), 2,
          ("is not UTF-8 text; rename the file",)),
-    Case("link in a circle", link("labeled/disk/loop", ".."), 0, ("1 links to folders were not entered",)),
+    Case("link in a circle", link("labeled/disk/loop", ".."), 0, ("links to folders were not entered (1)",)),
     Case("link to itself", link("unlabeled/self.jpg", "self.jpg"), 0, ("unlabeled/self.jpg", "is a link to itself"), 0,
          ("skipped", "self.jpg")),
     Case("link to nothing", link("labeled/disk/gone.jpg", "nowhere.jpg"), 1,
          ("labeled/disk/gone.jpg", "is a broken link")),
     Case("link to nothing, unlabeled", link("unlabeled/gone.jpg", "nowhere.jpg"), 0,
          ("unlabeled/gone.jpg", "is a broken link"), 0, ("skipped", "gone.jpg")),
-    Case("a folder called like an image", lambda root: (root / "unlabeled/x.jpg").mkdir(), 0, ("no problems found",),
+    Case("a folder called like an image", lambda root: (root / "unlabeled/x.jpg").mkdir(), 0, ("found: 1 note",),
          0, ()),
     Case("a pipe", lambda root: os.mkfifo(root / "unlabeled/pipe.jpg"), 0, ("pipe.jpg", "is no regular file"), 0,
          ("skipped", "pipe.jpg")),
     Case("bomb, unlabeled", bomb("unlabeled/bomb.png"), 0, ("unlabeled/bomb.png", "is too large"), 0,
          ("skipped", "bomb.png")),
     Case("bomb, labeled", bomb("labeled/disk/bomb.png"), 1, ("labeled/disk/bomb.png", "is too large")),
-    Case("hidden files", write("labeled/disk/._0000.jpg", b"x"), 0, ("no problems found",), 0, ()),
+    Case("hidden files", write("labeled/disk/._0000.jpg", b"x"), 0, ("found: 1 note",), 0, ()),
     Case("files of other kinds", write("unlabeled/notes.heic", b"x"), 0, ("left out: 1 .heic",)),
     Case("nothing unlabeled", remove("unlabeled"), 0, ("no unlabeled images", "training uses the labels only"), 0,
          ("training uses the labels only",)),
@@ -320,7 +320,7 @@ IN_CLASSES = [
 ]  # fmt: skip
 
 IN_MASKS = [
-    Case("masks, nothing wrong", lambda root: None, 0, ("no problems found",), 0, ()),
+    Case("masks, nothing wrong", lambda root: None, 0, ("found: 1 note",), 0, ()),
     Case("mask of another size", changed(MASK, lambda image: image.resize((30, 20))), 1,
          (MASK, "has 20×30 pixels but its image 48×64")),
     Case("class out of range", changed(MASK, lambda image: Image.fromarray(np.asarray(image) + 40)), 1,

@@ -41,8 +41,12 @@ class SaidElsewhereError(DmtError):
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that does not exist, naming the nearest one that does."""
+    return ConfigError(f"unknown {kind} '{name}'; {instead(name, known)}")
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """What to take instead of a name that does not exist: the nearest one that does, or else any of them."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     few = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-    hint = f"did you mean '{near[0]}'?" if near else f"choose from: {few}"
-    return ConfigError(f"unknown {kind} '{name}'; {hint}")
+    return f"did you mean '{near[0]}'?" if near else f"choose from: {few}"

@@ -154,7 +154,7 @@ def test_one_class_is_refused(tmp_path: Path) -> None:
 def test_validation_of_images(tmp_path: Path, labeled: int, held_out: int) -> None:
     setup, data = image_setup(tmp_path, labeled=labeled, test=0)
     assert data.validation == held_out
-    said = line(setup, f"validation={held_out}:")
+    said = line(setup, f"validation={held_out} per class ({3 * held_out}):" if held_out else "validation=0:")
     assert ("nothing can warn you" in said) == (held_out == 0)
     assert data.sizes.labeled == 3 * (labeled - held_out)
 

@@ -359,7 +359,7 @@ def test_labels_of_a_folder_are_held_out_to_judge_by(tmp_path: Path) -> None:
     assert settings == {"validation": 2}
     assert config.data.validation == 2
     (line,) = [note for note in notes if note.startswith("validation=")]
-    assert "to compare settings on" in line
+    assert line == "validation=2 per class (6): held out from the labels to compare settings on"
     (warning,) = [note for note in notes if note.startswith("warning: ")]
     assert "6 validation images are too few to choose by, so the default will be kept" in warning
     assert f"put 30 or more into {photos / 'val'}" in warning

@@ -8,7 +8,7 @@ from typing import Any
 from dmt import config as configuration
 from dmt import presets
 from dmt.config import Config
-from dmt.errors import ConfigError, RunError
+from dmt.errors import ConfigError, RunError, instead
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
 from dmt.methods import catalogue
@@ -35,7 +35,8 @@ def own_folder(data: str | Path) -> Path | None:
         raise ConfigError(f"{path} is a file; give the folder that holds the images")
     if own or "/" in str(data) or "." in str(data):
         raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
-    return None
+    known = [name for name in presets.PRESETS if name not in presets.OWN]
+    raise ConfigError(f"there is no folder '{data}' and no data set of that name; {instead(str(data), known)}")
 
 
 def prepare(images: Path, request: Request, folder: Folder, conditions: Conditions) -> Prepared:

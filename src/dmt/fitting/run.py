@@ -19,13 +19,14 @@ from dmt.fitting.runner import Runner
 from dmt.fitting.session import Session
 from dmt.methods import catalogue
 from dmt.methods.method import Labeled, Method
-from dmt.models import names
+from dmt.models import build, names
 from dmt.own import view_counts
 from dmt.results.report import Report
 from dmt.runs import environment, joining, progress, starting
 from dmt.runs.folder import Folder
 from dmt.runs.starting import Starts
 from dmt.runs.stopping import Stop
+from dmt.tasks import opening
 from dmt.workers import crew
 
 FEW = 50
@@ -126,6 +127,7 @@ def train(asked: Request, conditions: Conditions) -> None:
         environment.keep_freed_memory()
     prepared = _prepare(asked, folder, conditions)
     _require_sense(asked, prepared, conditions)
+    _require_nets(asked, prepared)
     if not folder.begun:
         view_counts.require(prepared.config, prepared.methods)
     starts = starting.find(asked.starts, prepared.config, prepared.preset.start, folder.starts())
@@ -205,6 +207,14 @@ def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -
         raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {conditions.checkpoint_every}")
     if not prepared.methods or not asked.seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
+
+
+def _require_nets(asked: Request, prepared: Prepared) -> None:
+    """Refuse nets that were asked for and do not exist, before a plan is told that needs them."""
+    config = prepared.config
+    if asked.settings.keys() & {"net", "net_b"}:
+        for name in dict.fromkeys(map(config.net_of, "AB")):
+            build.build(opening.net_spec(config.data, name), seed=0)
 
 
 def _require_validation(asked: Request, prepared: Prepared, images: int, conditions: Conditions) -> None:

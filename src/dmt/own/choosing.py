@@ -197,15 +197,21 @@ def judges(contents: FolderContents) -> int:
     return min(100 if contents.pixels else 20, labels // 5) if labels >= LEAST else 0
 
 
+def holding_out(contents: FolderContents, count: int, why: str) -> str:
+    """A line about labels held out for validation: ``count`` of each class, or so many images with masks."""
+    per_class = "" if contents.pixels else f" per class ({count * len(contents.classes)})"
+    return f"validation={count}{per_class}: held out from the labels{why}"
+
+
 def _held_out(contents: FolderContents) -> tuple[int, str]:
     """How many to hold out for validation, and a line about it."""
     if contents.validation:
         return 0, "validation: the images in val/"
     count = judges(contents)
     if count and not contents.test:
-        return count, f"validation={count}: held out from the labels, since there is no test/ to measure on"
+        return count, holding_out(contents, count, ", since there is no test/ to measure on")
     if count * (1 if contents.pixels else len(contents.classes)) >= JUDGES:
-        return count, f"validation={count}: held out from the labels to choose between nets"
+        return count, holding_out(contents, count, " to choose between nets")
     few = f"validation=0: {len(contents.labeled)} labels are too few to hold any out, so all are used for training"
     if len(contents.labeled) >= folds.FEWEST:
         return 0, f"{few}, and cross-validation chooses the settings; images in val/ would help choose between nets"

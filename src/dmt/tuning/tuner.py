@@ -115,7 +115,7 @@ def _default(
         if count and not setup.preset.config.data.validation and "validation" not in settings:
             settings = {**settings, "validation": count}
             lines = tuple(line for line in lines if not line.startswith("validation="))
-            lines = (*lines, f"validation={count}: held out from the labels to compare settings on")
+            lines = (*lines, choosing.holding_out(setup.contents, count, " to compare settings on"))
         config = configuration.override(setup.preset.config, settings)
         notes = (*setup.contents.notes, *lines)
         judges = len(setup.contents.validation) or planning.validation_images(config)

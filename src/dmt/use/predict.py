@@ -88,9 +88,11 @@ def find(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = list(photo_files.find(path, path, Leftovers()).values())
+            leftovers = Leftovers()
+            inside = list(photo_files.find(path, path, leftovers).values())
             if not inside:
-                raise DataError(f"no images in {path}; known endings are {', '.join(sorted(EXTENSIONS))}")
+                known = ", ".join(sorted(EXTENSIONS))
+                raise DataError(f"no images in {path}; known endings are {known}{leftovers.remedy}")
             found += inside
         elif path.is_file():
             found.append(path)

@@ -162,6 +162,16 @@ def tiny(root: Path) -> None:
     photo_layout.save(photo_layout.scene("disk", 3, size=(15, 40))[0], root / "unlabeled/tiny.png")
 
 
+def misspelled(root: Path) -> None:
+    photo_layout.write_images(root / "labeled/Disk", ["disk"] * 6, 4000)
+    photo_layout.write_images(root / "test/Disk", ["disk"], 4500)
+
+
+def spaced(root: Path) -> None:
+    photo_layout.write_images(root / "labeled/square ", ["square"] * 6, 4000)
+    photo_layout.write_images(root / "test/square ", ["square"], 4500)
+
+
 def slim(root: Path) -> None:
     photo_layout.save(photo_layout.scene("disk", 3, size=(20, 170))[0], root / "unlabeled/slim.png")
 
@@ -178,6 +188,8 @@ def slim(root: Path) -> None:
         (few_labels, ("fewer than 5 labels for 'disk' (4)", "no round is checked and the last net is used")),
         (unbalanced, ("more than 20:1", "'square' has 136 labeled images, 'disk' only 6")),
         (tiny, ("1 image is smaller than 16 pixels: 'unlabeled/tiny.png'",)),
+        (misspelled, ("the classes 'Disk' and 'disk' differ only in capitals", "probably a typo")),
+        (spaced, ("the classes 'square' and 'square ' differ only", "give them one name")),
         (slim, ("1 image is more than 8 times as long as wide: 'unlabeled/slim.png'",)),
     ],
 )
@@ -205,6 +217,22 @@ def test_validation_put_aside_makes_up_for_few_labels(classes: Path) -> None:
 
 def test_what_few_tests_of_masks_can_tell_is_said(masks: Path) -> None:
     assert sole(examined(masks), "note", "only 3 test images", "hard to tell")
+
+
+def test_classes_that_no_test_image_shows_are_named(classes: Path) -> None:
+    shutil.rmtree(classes / "test/square")
+    said = sole(examined(classes), "note", "not tested at all")
+    assert said == "no test image shows 'square', so it is not tested at all; put some into test/"
+    shutil.rmtree(classes / "test/disk")
+    assert "'disk', 'square', so they are" in sole(examined(classes), "note", "not tested at all")
+    shutil.rmtree(classes / "test")
+    assert all("not tested" not in issue.text for issue in examined(classes).issues)
+
+
+def test_classes_that_no_test_mask_shows_are_named(masks: Path) -> None:
+    for part in ("images", "masks"):
+        next((masks / "test" / part).glob("*2.*")).unlink()
+    assert "shows 'square', so it" in sole(examined(masks), "note", "not tested at all")
 
 
 def test_what_few_tests_can_tell_is_said(classes: Path) -> None:

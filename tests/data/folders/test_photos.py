@@ -99,7 +99,7 @@ def test_links_may_be_classes_but_no_loops(tmp_path: Path) -> None:
     (root / "unlabeled" / "loop").symlink_to(root)
     contents = photos.open_folder(root)
     assert ids(contents.labeled) == ["labeled/a/1.png", "labeled/b/1.png"]
-    assert noted(contents, "1 links to folders were not entered")
+    assert noted(contents, "links to folders were not entered (1)")
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,15 @@ def test_links_may_be_classes_but_no_loops(tmp_path: Path) -> None:
         ([], "holds no images"),
         (["notes.txt"], "holds no images"),
         (["a/1.png", "b/2.png", "3.png"], "found 3 images in 3 folders but no labeled/ and no CSV; known layouts"),
+        (["a/1.png", "a/2.png"], "found 2 images in 1 folder but no labeled/ and no CSV; known layouts"),
+        (["a/1.png"], "found 1 image in 1 folder but"),
+        (["cat/1.png", "dog/x/2.png"], "if its folders are classes, move the 2 class folders ('cat', 'dog') into "),
+        (["cat/1.png", "dog/2.png", "unlabeled/3.png", "test/cat/4.png"], "move the 2 class folders ('cat', 'dog')"),
+        (["images/1.png", "more/1.png"], "; known layouts"),
+        (["unlabeled/1.png", "cat/1.png"], "; known layouts"),
+        (["1.heic", "a/2.heif", "3.PDF"], "holds no images"),
+        (["1.heic", "a/2.heif", "3.PDF"], "; convert .heic, .heif, .pdf to JPEG or PNG; known layouts"),
+        (["labeled/a/1.HEIC"], "holds no images; convert .heic to JPEG or PNG; put some into"),
         (["photos/labeled/a/1.png"], "did you mean"),
         (["labeled/images/1.png"], "needs both images/ and masks/"),
         (["labels.csv"], "holds no images"),
@@ -192,7 +201,10 @@ def test_names_may_count_from_the_folder_of_all_images(tmp_path: Path) -> None:
     ("content", "words"),
     [
         ("file,tag\na.jpg,cat\n", "needs a first line with the columns file and label; it has file, tag"),
-        ("a.jpg,cat\n", "needs a first line"),
+        ("a.jpg,cat\n", "its first line seems to be data (a.jpg, cat); add the line file,label above it"),
+        ("cat;a.jpg\n", "its first line seems to be data (cat, a.jpg); add the line label;file above it"),
+        ("a.jpg,3,cat\n", "its first line seems to be data (a.jpg, 3, cat); add the line file,label,column3 above"),
+        ("a.jpg\nb.png\n", "it has a.jpg"),
         ("", "needs a first line"),
         ("file,label\n", "gives no training image a label"),
         ("file,label\na.jpg,\n", "gives no training image a label"),

@@ -61,7 +61,10 @@ _OVERLAPS = (
 
 def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
     """What is wrong, the worst first."""
-    checks = (_unreadable, _labels, _scarce, _few_tests, _contradictions, _overlaps, _copies, _shapes, _masks, _notes)
+    checks = (
+        *(_unreadable, _labels, _names, _scarce, _few_tests, _untested, _contradictions, _overlaps, _copies, _shapes),
+        *(_masks, _notes),
+    )
     found = [issue for check in checks for issue in check(contents, survey)]
     return sorted(found, key=lambda issue: SEVERITIES.index(issue.severity))
 
@@ -115,6 +118,19 @@ def _labels(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         )
 
 
+def _names(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Classes that are likely to be one."""
+    alike: dict[str, list[str]] = {}
+    for name in contents.classes:
+        alike.setdefault(name.strip().casefold(), []).append(name)
+    for same in (names for names in alike.values() if len(names) > 1):
+        named = phrases.enough(map(phrases.quoted, same), " and ")
+        text = (
+            f"the classes {named} differ only in capitals or in spaces around them, probably a typo; give them one name"
+        )
+        yield Issue("warning", text)
+
+
 def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     """Too few labels, of all classes or of some."""
     counts = {name: count for name, count in zip(contents.classes, survey.images("labeled"), strict=True) if count}
@@ -148,6 +164,16 @@ def _few_tests(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     gain = 100 * 1.645 * math.sqrt(DIFFER / count)  # half of a 90 % interval of a paired difference
     text = f"{what}: a gain of less than about {gain:.0f} points will be indistinguishable from chance"
     yield Issue("note", f"{text}; put more labeled images into test/")
+
+
+def _untested(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Classes that are learned and that no test image shows."""
+    counts = zip(contents.classes, survey.images("labeled"), survey.images("test"), strict=True)
+    untested = [name for name, labeled, tested in counts if labeled and not tested]
+    if untested and survey.usable("test"):
+        them = "it is" if len(untested) == 1 else "they are"
+        text = f"no test image shows {phrases.listed(untested)}, so {them} not tested at all; put some into test/"
+        yield Issue("note", text)
 
 
 def _contradictions(contents: FolderContents, survey: Survey) -> Iterator[Issue]:

@@ -21,6 +21,9 @@ from dmt.errors import DataError, UnreachableError
 
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
+PICTURES = frozenset({".heic", ".heif", ".avif", ".jxl", ".pdf", ".dng", ".cr2", ".cr3", ".nef", ".arw"})
+"""Files that show something and are not read."""
+
 Plane = npt.NDArray[np.uint8]
 _RUN = {run_files.MANIFEST, run_files.SESSIONS}  # a run that someone put among the images: its pictures are no photos
 _LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})
@@ -58,12 +61,18 @@ class Leftovers:
         lines = []
         if self.links:
             first = shown(min(self.links))
-            lines.append(f"{len(self.links)} links to folders were not entered, the first is {first}")
+            lines.append(f"links to folders were not entered ({len(self.links)}), the first is {first}")
         counts = +self.endings  # without zeros
         if counts:
             kinds = ", ".join(f"{count} {shown(kind)}" for kind, count in sorted(counts.items()))
-            lines.append(f"{counts.total()} files are not images of a known kind and were left out: {kinds}")
+            lines.append(f"files that are not images of a known kind were left out: {kinds}{self.remedy}")
         return lines
+
+    @property
+    def remedy(self) -> str:
+        """What to do about pictures among the files that were left out, as the end of a sentence."""
+        kinds = sorted(kind for kind, count in self.endings.items() if count and kind in PICTURES)
+        return f"; convert {', '.join(kinds)} to JPEG or PNG" if kinds else ""
 
 
 def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:

@@ -80,7 +80,7 @@ def class_folders(root: Path) -> FolderContents | None:
     leftovers, notes = Leftovers(), list[str]()
     found = _classes(labeled, root, leftovers, notes)
     if not found:
-        raise DataError(f"{shown(labeled)} holds no images; put labeled images into {shown(labeled.name)}/<class>/")
+        raise DataError(f"{shown(labeled)} holds no images{leftovers.remedy}; put some into {shown(labeled)}/<class>/")
     classes = tuple(sorted(found, key=natural))
     if len(classes) == 1:
         notes.append(f"there is only one class, '{shown(classes[0])}'")

@@ -6,12 +6,12 @@ import io
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dmt import csv_tables, files
-from dmt.data.folders import photo_cityscapes, photo_colors, photo_files, photo_layouts, photo_pools
+from dmt.data.folders import photo_cityscapes, photo_colors, photo_files, photo_layouts, photo_pools, phrases
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.errors import DataError
@@ -21,6 +21,10 @@ LAYOUTS = (
     "labeled/images and labeled/masks with unlabeled/; images/ with masks/; PASCAL VOC; Cityscapes"
 )
 
+_PARTS = frozenset({
+    *photo_layouts.LABELED, *photo_layouts.UNLABELED, *photo_layouts.VALIDATION, *photo_layouts.TEST,
+    "images", "masks", "splits",
+})  # fmt: skip
 _FILE = ("file", "filename", "file_name", "path", "image")
 _LABEL = ("label", "class", "category")
 _SPLITS = {
@@ -68,7 +72,7 @@ def _understood(folder: Path) -> FolderContents:
     found = photo_files.find(folder, folder, leftovers)
     table = _table_path(folder) if found else None
     if table is None:
-        raise DataError(_unknown(folder, found))
+        raise DataError(_unknown(folder, found, leftovers))
     return _table_contents(folder, table, found, leftovers)
 
 
@@ -79,17 +83,30 @@ def write_classes(contents: FolderContents, path: Path) -> None:
     files.write(path, photo_colors.format_classes(contents.classes, contents.colors).encode())
 
 
-def _unknown(folder: Path, found: dict[str, Path]) -> str:
+def _unknown(folder: Path, found: dict[str, Path], leftovers: Leftovers) -> str:
     """Why no layout fits, in a line."""
     if not found:
-        seen = f"{shown(folder)} holds no images ({', '.join(sorted(EXTENSIONS))})"
+        seen = f"{shown(folder)} holds no images ({', '.join(sorted(EXTENSIONS))}){leftovers.remedy}"
     else:
         places = len({posixpath.dirname(id) for id in found})
-        seen = f"{shown(folder)}: found {len(found):,} images in {places} folders but no labeled/ and no CSV"
+        images, where = phrases.count(len(found), "image"), phrases.count(places, "folder")
+        seen = f"{shown(folder)}: found {images} in {where} but no labeled/ and no CSV"
     for inner in photo_layouts.folders(folder):
         if photo_layouts.child(inner, *photo_layouts.LABELED) is not None:
             return f"{seen}; did you mean {shown(inner)}?"
+    classes = _class_folders(folder, found)
+    if classes:
+        named = phrases.enough(map(phrases.quoted, classes))
+        remedy = f"move the {len(classes)} class folders ({named}) into {shown(folder / 'labeled')}/"
+        return f"{seen}; if its folders are classes, {remedy}"
     return f"{seen}; known layouts: {LAYOUTS}"
+
+
+def _class_folders(folder: Path, found: Iterable[str]) -> list[str]:
+    """Folders that may be classes: several that hold images, where no image is outside of them."""
+    tops = {id.partition("/")[0] if "/" in id else "" for id in found}
+    tops = {name for name in tops if name.lower() not in _PARTS}
+    return [] if "" in tops or len(tops) < 2 else sorted(tops, key=photo_layouts.natural)
 
 
 def _table_path(folder: Path) -> Path | None:
@@ -208,13 +225,26 @@ def _rows(table: Path) -> Iterator[_Row]:
         names = [name.strip().lower() for name in next(reader, [])]
         file, label, split = (_column(names, known) for known in (_FILE, _LABEL, ("split",)))
         if file is None or label is None:
-            columns = shown(", ".join(names)) or "none"
-            raise DataError(f"{shown(table)} needs a first line with the columns file and label; it has {columns}")
+            raise DataError(
+                f"{shown(table)} needs a first line with the columns file and label; {_wrong(names, separator)}"
+            )
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 yield _row(table, reader.line_num, cells, (len(names), file, label, split))
     except csv.Error as error:
         raise DataError(f"{shown(table)}, line {reader.line_num}: {error}; save it as a CSV table") from error
+
+
+def _wrong(names: list[str], separator: str) -> str:
+    """What is wrong with the first line of a table."""
+    is_file = [posixpath.splitext(name)[1] in EXTENSIONS for name in names]
+    if not any(is_file) or len(names) < 2:
+        return f"it has {shown(', '.join(names)) or 'none'}"
+    file = is_file.index(True)
+    label = 0 if file else 1
+    header = ["file" if at == file else "label" if at == label else f"column{at + 1}" for at in range(len(names))]
+    seen, wanted = shown(", ".join(names)), shown(separator.join(header))
+    return f"its first line seems to be data ({seen}); add the line {wanted} above it"
 
 
 def _column(names: list[str], known: tuple[str, ...]) -> int | None:
