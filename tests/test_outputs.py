@@ -179,3 +179,13 @@ def test_lists_replace_equal_lists_only(tmp_path: Path, dmt: Command) -> None:
     assert not (tmp_path / "2_labeled_0.txt").exists()
     assert dmt("splits", "voc", "--out", tmp_path, "--force")[0] == 0
     assert (tmp_path / "20_labeled_0.txt").read_text() != "mine\n"
+
+
+def test_the_folder_around_a_place_is_found_behind_links(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "photos")
+    folders = [tmp_path / "other", tmp_path / "photos"]
+    assert outputs.folder_around(tmp_path / "link" / "new" / "p.csv", folders) == tmp_path / "photos"
+    assert outputs.folder_around(tmp_path / "photos", folders) == tmp_path / "photos"
+    assert outputs.folder_around(tmp_path / "photos2", folders) is None
+    assert outputs.folder_around(tmp_path / "photos", []) is None

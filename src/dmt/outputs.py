@@ -74,6 +74,12 @@ def require_outside_runs(path: Path) -> None:
         raise RunError(f"{path} is inside the run in {run}; give another --out")
 
 
+def folder_around(path: Path, folders: Iterable[Path]) -> Path | None:
+    """The first of these folders that a place is or lies in."""
+    there = path.resolve()
+    return next((folder for folder in folders if there.is_relative_to(folder.resolve())), None)
+
+
 def _runs_above(path: Path) -> Iterator[tuple[Path, Path]]:
     """(run folder, path below it), where a path lies and, if it is a link, where it leads."""
     there = Path(os.path.abspath(path))  # noqa: PTH100 - resolve would follow the last link too

@@ -412,6 +412,38 @@ def test_predicted_masks_have_the_size_of_the_photos(
     assert (tmp_path / "out/classes.csv").read_text().splitlines()[1] == "0,ground,0,0,0"
 
 
+def test_predictions_do_not_get_mixed_up_with_images(
+    runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photo_layout.save(photo_layout.scene("disk", 0)[0], tmp_path / "new/1.jpg")
+
+    def predict(task: str, out: Path, code: int = 0) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["dmt", "predict", *map(str, (runs[task], tmp_path / "new", "--out", out))])
+            with pytest.raises(SystemExit) as ended:
+                app.main()
+        assert (ended.value.code or 0) == code
+        return capsys.readouterr().err
+
+    mine = folders["pixels"]
+    before = sorted(mine.rglob("*"))
+    said = predict("pixels", mine / "unlabeled" / "pred", code=2)
+    assert f"is inside {mine}, the images that the run was trained on, and could be read as some of them" in said
+    assert "the images that the run was trained on" in predict("pixels", mine / "unlabeled/pred-%06d.tar", code=2)
+    assert sorted(mine.rglob("*")) == before
+    said = predict("pixels", tmp_path / "new" / "pred")
+    assert (
+        f"note: {tmp_path / 'new/pred'} is inside {tmp_path / 'new'}, whose images are read; repeated, predict" in said
+    )
+    place = folders["images"] / "pred.csv"
+    assert f"note: {place} is inside {folders['images']}, the images that the run was trained on; move" in predict(
+        "images", folders["images"]
+    )
+    place.unlink()
+    assert "whose images are read\n" in predict("images", tmp_path / "new")
+    assert predict("images", tmp_path / "elsewhere.csv") == ""
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_score_finds_the_images_again(
     task: str, runs: dict[str, Path], folders: dict[str, Path], dmt: Callable[..., str], tmp_path: Path

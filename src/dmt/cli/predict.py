@@ -68,7 +68,12 @@ def predict_(
         notify(f"note: {shipped.note}")
     place = out_ or Path("pred" if shipped.spec.pixels or shards else "pred.csv")
     pattern, skipped = predict_shards.pattern(place, shards), Skipped()
-    inputs = predict.inputs(images)
+    inputs, table = predict.inputs(images), pattern is None and not shipped.spec.pixels
+    if table:
+        place = place / "pred.csv" if place.is_dir() or not place.suffix else place
+    among = predict.among_images(pattern or place, shipped.trained_on, images, table=table)
+    if among is not None:
+        notify(f"note: {among}")
     if shipped.spec.pixels:
         planes = predict.decoded(inputs.photos(skipped), photo_files.read_photo, skipped)
         if pattern is not None:
@@ -89,7 +94,6 @@ def predict_(
                 samples = (predict_shards.sample(each, shipped.classes) for each in found)
                 count = predict_shards.write(samples, pattern, force=force)
             else:
-                place = place / "pred.csv" if place.is_dir() or not place.suffix else place
                 count = predict.write_csv(found, place, inputs=inputs.here, force=force)
     skipped.tell()
     done = "segmented" if shipped.spec.pixels else "classified"

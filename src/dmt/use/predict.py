@@ -17,7 +17,7 @@ from dmt.data.folders import photo_files, shard_streams, shards, tar_places
 from dmt.data.folders.contents import Photo, Source
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers
 from dmt.data.images.batches import scale
-from dmt.errors import DataError
+from dmt.errors import DataError, RunError
 from dmt.outputs import Kind
 from dmt.tasks.classification import images_per_forward
 from dmt.use import fast_encoders
@@ -81,6 +81,30 @@ def inputs(words: Iterable[str | Path]) -> Inputs:
         if not tar_places.is_url(each) and not Path(each).is_file():
             raise DataError(f"there is no file {each}")
     return Inputs(tuple(images), tuple(found))
+
+
+def among_images(place: Path, trained_on: Path | None, words: Iterable[str], *, table: bool) -> str | None:
+    """A note if predictions come to lie among images; refused if training would read them with its own images.
+
+    Args:
+        trained_on: the user's folder that the run was made for.
+        words: the images that are read, as for `inputs`.
+        table: a CSV is written, not pictures or shards.
+    """
+    ours = outputs.folder_around(place, [] if trained_on is None else [trained_on])
+    if ours is not None and not table:
+        raise RunError(
+            f"{place} is inside {ours}, the images that the run was trained on, and could be read as some of them; "
+            f"give another --out"
+        )
+    if ours is not None:
+        advice = "move it away if their labels are in a CSV"
+        return f"{place} is inside {ours}, the images that the run was trained on; {advice}"
+    read = outputs.folder_around(place, [Path(word) for word in words if not tar_places.is_url(word)])
+    if read is None or not read.is_dir():
+        return None
+    again = "" if table else "; repeated, predict would read what it wrote"
+    return f"{place} is inside {read}, whose images are read{again}"
 
 
 def find(paths: Iterable[Path]) -> list[Path]:

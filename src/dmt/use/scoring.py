@@ -132,6 +132,7 @@ class Shipped:
         longest: images whose longer side is more than this are made smaller, as in training.
         second: of two nets, what the second one is.
         note: what a user should know of it: what is not finished, why it is one net of a pair.
+        trained_on: the folder of a user's images that the run was made for.
     """
 
     net: nn.Module
@@ -142,6 +143,7 @@ class Shipped:
     longest: int | None = None
     second: NetSpec | None = None
     note: str | None = None
+    trained_on: Path | None = None
 
 
 def preferred(path: Path, method: str | None, seed: int | None, line: str | None = None) -> JobResult:
@@ -182,7 +184,7 @@ def shipped_net(
         line: "A", "B" or "both".
     """
     job, found = chosen(path, method, seed, line)
-    config = reading.configuration_of(Folder(path))
+    config, folder = reading.configuration_of(Folder(path)), Folder(path).manifest().get("folder")
     data = config.data
 
     def spec_of(line: str) -> NetSpec:
@@ -198,6 +200,7 @@ def shipped_net(
         opening.longest(data),
         second=others[0] if others else None,
         note=_note(path, job, method, seed, line),
+        trained_on=None if folder is None else Path(folder),
     )
 
 
