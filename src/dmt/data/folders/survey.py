@@ -92,8 +92,10 @@ class Duplicates:
             both = [*self.near, *((right, left) for left, right in self.near)]
         shared: dict[str, str] = {}
         for group, others in both:
-            names = [look.id for look in others if look.part == first]
-            shared = {look.id: names[0] for look in group if look.part == second and names} | shared
+            name = next((look.id for look in others if look.part == first), None)
+            for look in group:
+                if look.part == second and name is not None:
+                    shared.setdefault(look.id, name)
         return shared
 
     def within(self, part: str, near: bool = False) -> list[list[Look]]:
