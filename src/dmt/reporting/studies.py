@@ -43,11 +43,16 @@ class Spread:
     @property
     def cell(self) -> tuple[str, float]:
         """For a table, with what to sort by."""
-        return str(self), self.mean
+        return _unbroken(str(self)), self.mean
 
     @property
     def signed_cell(self) -> tuple[str, float]:
-        return self.signed, self.mean
+        return _unbroken(self.signed), self.mean
+
+
+def _unbroken(spread: str) -> str:
+    """A narrow cell may break before the ±, never after it."""
+    return spread.replace("± ", "±\xa0")
 
 
 def spread(values: Iterable[float | None]) -> Spread:

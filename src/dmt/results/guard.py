@@ -19,7 +19,7 @@ from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.training import evidence_files
 
-__all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "of_stage", "sides",
+__all__ = ["Finding", "base", "class_changes", "clearly_apart", "difference", "findings", "gain", "of_stage", "sides",
            "single_difference", "verdict"]  # fmt: skip
 
 Pair = tuple[JobResult, JobResult]
@@ -219,6 +219,15 @@ def _gained(pairs: Sequence[Pair]) -> str:
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
         text += f" ({low} to {high} in 90 % of draws of the {where})"
     return text if change.clear else f"{text}; this is indistinguishable from chance"
+
+
+def clearly_apart(pairs: Sequence[Pair]) -> bool | None:
+    """Whether the final models of two methods differ by more than chance, by seed; None without evidence of all."""
+    nets = [found for found in (_nets(*pair) for pair in pairs) if found is not None]
+    if not pairs or len(nets) < len(pairs):
+        return None
+    gains = [difference(*pair) for pair in pairs]
+    return evidence.over_seeds(gains, np.stack([evidence.spread(after, before) for after, before in nets])).clear
 
 
 def _alone(pairs: Sequence[Pair]) -> Iterable[str]:
