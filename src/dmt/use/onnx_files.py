@@ -3,6 +3,7 @@
 import contextlib
 import io
 import math
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -41,10 +42,18 @@ def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
         axes |= {2: "height", 3: "width"}
         height, width = 2 * PADDING, 3 * PADDING  # axes of equal length would be taken for one
     example = torch.zeros(2, channels, height, width)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the inside of the exporters; what comes out is compared
-        traced = _traced(net, example, axes) if spec.pixels else None
-        return _tidy(_followed(net, example, axes, spec.name) if traced is None else traced, axes)
+    traced = _traced(net, example, axes) if spec.pixels else None
+    return _tidy(_followed(net, example, axes, spec.name) if traced is None else traced, axes)
+
+
+@contextlib.contextmanager
+def _quietly(*exceptions: type[Warning]) -> Iterator[None]:
+    """Exporters print and warn about their insides; what comes out is compared. Some warnings are errors."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for each in exceptions:
+            warnings.simplefilter("error", each)
+        yield
 
 
 def _traced(net: nn.Module, example: Tensor, axes: dict[int, str]) -> Any:
@@ -54,18 +63,18 @@ def _traced(net: nn.Module, example: Tensor, axes: dict[int, str]) -> Any:
     """
     import onnx
 
-    buffer = io.BytesIO()
-    warnings.filterwarnings("error", category=torch.jit.TracerWarning)
+    doubt: type[Warning] = torch.jit.TracerWarning  # type: ignore[attr-defined]
     free = {"images": axes, "logits": axes}
     try:
-        with contextlib.redirect_stdout(io.StringIO()), torch.no_grad():  # it prints graphs that it cannot write
+        with _quietly(doubt), torch.no_grad(), tempfile.TemporaryDirectory() as place:
+            path = Path(place, "net.onnx")
             torch.onnx.export(
-                _Traceable(net).eval() if isinstance(net, MeanOfNets) else net, (example,), buffer, dynamic_axes=free,
+                _Traceable(net).eval() if isinstance(net, MeanOfNets) else net, (example,), path, dynamic_axes=free,
                 input_names=["images"], output_names=["logits"], dynamo=False,
             )  # fmt: skip
+            return onnx.load(path)
     except Exception:  # the other one may know better
         return None
-    return onnx.load_from_string(buffer.getvalue())
 
 
 class _Traceable(nn.Module):
@@ -85,7 +94,10 @@ def _followed(net: nn.Module, example: Tensor, axes: dict[int, str], name: str) 
     shapes = (dict.fromkeys(axes, torch.export.Dim.DYNAMIC),)
     names: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
     try:
-        program: Any = torch.onnx.export(net, (example,), dynamic_shapes=shapes, dynamo=True, verbose=False, **names)
+        with _quietly():
+            program: Any = torch.onnx.export(
+                net, (example,), dynamic_shapes=shapes, dynamo=True, verbose=False, **names
+            )
     except Exception as error:  # whatever it meets in a net that it cannot follow
         reason = line(error.__cause__ or error)
         raise ConfigError(f"net '{name}' cannot be exported to ONNX ({reason}); use --to safetensors") from error
