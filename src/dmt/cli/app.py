@@ -177,6 +177,7 @@ def fit(
     from dmt import config as configuration
     from dmt.fitting import folder_policy, run
     from dmt.runs import joining, starting
+    from dmt.use import scoring
 
     name = Path(os.path.normpath(Path(data).absolute())).name  # a link keeps its name
     place = out_ or Path("runs", name or "data")
@@ -206,6 +207,9 @@ def fit(
     out.print(f"everything is in {place}; for charts: dmt report {named} --out report.html", markup=False)
     if folder_policy.own_folder(data) is not None:
         out.print(f"to use it on new images: dmt predict {named} IMAGES/", markup=False)
+        used = scoring.of_several(place, scoring.preferred(place, None, None))
+        if used is not None:
+            out.print(f"there, {used}", markup=False)
 
 
 @app.command()

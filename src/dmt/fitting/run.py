@@ -171,6 +171,8 @@ def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:
         head["search"] = prepared.search
     if prepared.pool:
         head["pool"] = prepared.pool
+    if prepared.shortened:
+        head["shortened"] = prepared.shortened
     return head if prepared.images is None else head | {"warnings": prepared.warnings}
 
 

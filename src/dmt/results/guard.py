@@ -12,7 +12,7 @@ import numpy as np
 from dmt.core import evidence
 from dmt.core.evidence import Evidence, Interval
 from dmt.methods import catalogue
-from dmt.results import guard_pools, guard_rules
+from dmt.results import cautions, guard_pools, guard_rules
 from dmt.results.guard_rules import WORSE, Finding
 from dmt.results.net_results import EvidenceKey, NetResult
 from dmt.results.reading import JobResult
@@ -189,6 +189,7 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
         return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
     parts = [
         f"{title} {_gained(pairs)}",
+        *cautions.reached(pairs),
         *_alone(pairs),
         *_best_round([job for job, _ in pairs]),
         *_worse_classes(pairs),
@@ -201,6 +202,7 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
         parts.append(f"{who} of the online stage before the rounds: no round did better on validation")
     if pairs[0][0].shipped().shown == "validation":
         parts.append("measured on the validation images, which also chose the net")
+    parts += cautions.doubts(pairs)
     return "; ".join(parts)
 
 
@@ -217,7 +219,7 @@ def _gained(pairs: Sequence[Pair]) -> str:
     if seeds == 1:
         where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped().shown} images"
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
-        text += f" ({low} to {high} in 90 % of draws of the {where})"
+        text += f" ({low} to {high}, 90 % interval over the {where})"
     return text if change.clear else f"{text}; this is indistinguishable from chance"
 
 

@@ -209,9 +209,22 @@ def _note(path: Path, job: JobResult, method: str | None, seed: int | None, line
         f"{waiting} is not finished (repeat the fit command to finish); {catalogue.get(job.method).title} is used"
         if unfinished
         else None,
+        of_several(path, job) if method is None else None,
         _why_alone(job) if line is None else None,
     ]
     return "; ".join(note for note in notes if note) or None
+
+
+def of_several(path: Path, job: JobResult) -> str | None:
+    """Which of several methods is used and why, in words; None where there is but one beside the Baseline."""
+    done = [each for each in reading.read(Folder(path)) if each.finished and not catalogue.get(each.method).baseline]
+    others = [name for name in dict.fromkeys(each.method for each in done) if name != job.method]
+    if not others or catalogue.get(job.method).baseline:
+        return None
+    measured = job.shipped().score("validation") is not None
+    why = "validation prefers it" if measured else "without validation images the method trained last is taken"
+    titles = ", ".join(catalogue.get(name).title for name in others)
+    return f"{catalogue.get(job.method).title} is used, not {titles}: {why}; --method {others[0]} uses the other"
 
 
 def _why_alone(job: JobResult) -> str | None:
