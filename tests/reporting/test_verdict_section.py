@@ -47,4 +47,4 @@ def test_it_says_whether_the_difference_may_be_chance(tmp_path: Path) -> None:
         _, other = written(Folder(tmp_path / words), "cl", [right(count, shift=shift)])
         said = verdict_section.best(Study("d", [base, main, other]))
         assert said is not None
-        assert said.endswith(f"this is {words}.")
+        assert said.endswith(f", which is {words}.")

@@ -39,7 +39,7 @@ def best(study: Study) -> str | None:
     if len(pairs) < max(known[first].count, known[main].count):
         return f"{over}, but with other seeds than {studies.title(main)}."
     apart = f"{known[first].mean - known[main].mean:.1f} points more than {studies.title(main)}"
-    words = {None: "", True: "; this is more than chance", False: "; this is indistinguishable from chance"}
+    words = {None: "", True: ", which is more than chance", False: ", which is indistinguishable from chance"}
     return f"{over}, {apart}{words[guard.clearly_apart(pairs)]}."
 
 

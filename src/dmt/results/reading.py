@@ -7,7 +7,7 @@ import logging
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class JobResult:
     data: str
     method: str
     seed: int
-    stages: tuple[StageResult, ...]
+    stages: tuple[StageResult, ...] = field(repr=False)
     results: tuple[str, ...]
     changes: tuple[str, ...] = ()
     origin: str = ""
@@ -73,11 +73,11 @@ class JobResult:
     shares: bool = False
     warnings: tuple[str, ...] = ()
     patience: int | None = None
-    skipped: tuple[StageResult, ...] = ()
+    skipped: tuple[StageResult, ...] = field(default=(), repr=False)
     folds: tuple[str, ...] = ()
     helps: bool | None = None
     pool: Pool | None = None
-    before: tuple[StageResult, ...] = ()
+    before: tuple[StageResult, ...] = field(default=(), repr=False)
     shortened: str = ""
 
     @property

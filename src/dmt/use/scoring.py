@@ -14,7 +14,7 @@ from dmt.fitting import together
 from dmt.fitting.together import Nets
 from dmt.methods import catalogue
 from dmt.models.build import NetSpec
-from dmt.results import reading, tables
+from dmt.results import narrow_tables, reading, tables
 from dmt.results.net_results import BOTH, NetResult
 from dmt.results.reading import JobResult
 from dmt.runs import progress
@@ -244,8 +244,12 @@ def require_line(line: str | None) -> None:
         raise ConfigError(f"--line takes A, B or both, not '{line}'")
 
 
-def table(finished: Finished, job: JobResult, on: str, line: str | None = None) -> str:
-    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels; then what ships."""
+def table(finished: Finished, job: JobResult, on: str, line: str | None = None, width: int | None = None) -> str:
+    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels; then what ships.
+
+    Args:
+        width: columns of the terminal it is for; None for a file.
+    """
     scores, on = finished.score(job, on, line), finished.available(job, on)
     job = replace(job)  # scoring may have written what both nets come to together
     titles = {stage.net(copy): f"{stage.title} {copy}" for stage in job.kept() for copy in stage.copies}
@@ -267,11 +271,10 @@ def table(finished: Finished, job: JobResult, on: str, line: str | None = None) 
         per_class = [score.iou or [] for score in scores.values()]
     for number, name in enumerate(finished.classes):
         rows[f"class {shown(name)}"] = [values[number] for values in per_class]
-    text = tables.grid(title, columns, rows)
+    text = tables.grid(title, columns, rows, width)
     missing = ", ".join(shown(finished.classes[label]) for label in first.absent or ())
-    text += f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
-    if BOTH not in columns:
-        return text
-    return (
-        f"{text}{BOTH}: the mean of their probabilities\n{_why_alone(job) or f'final model: {job.shipped().title}'}\n"
-    )
+    notes = f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
+    if BOTH in columns:
+        final = _why_alone(job) or f"final model: {job.shipped().title}"
+        notes += f"{BOTH}: the mean of their probabilities\n{final}\n"
+    return text + narrow_tables.sentences(notes, width)
