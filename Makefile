@@ -27,7 +27,7 @@ demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, 
 	  "  'gain' is the difference from the Baseline with the same labels: what the unlabeled images added. ± is the standard" \
 	  "  deviation over seeds; for a single seed, the range is a 90 % bootstrap interval over the test images. A gain whose" \
 	  "  interval contains zero is called indistinguishable from chance." \
-	  "  On digits, CL, which weights all pseudo labels equally, is as good as DMT. What DMT adds is in the last two columns:" \
+	  "  On digits, CL, which weights all pseudo labels equally, is as good as DMT or better. What DMT adds is in the last two columns:" \
 	  "  wrong pseudo labels get a far lower weight than right ones." \
 	  "  Charts: open runs/demo/report.html. Your own images: .venv/bin/dmt check FOLDER"
 
