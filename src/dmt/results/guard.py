@@ -183,7 +183,8 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
     if not pairs:
         return f"{title} has no Baseline to compare with; repeat the fit without --no-baseline to add it"
     if any(math.isnan(difference(*pair)) for pair in pairs):
-        return f"{title} cannot be compared with Baseline: there are no test or validation labels"
+        missing = "there are no test or validation labels; put 50 labeled images or more into test/"
+        return f"{title} cannot be compared with Baseline: {missing}"
     first = sum(_kept_first(*pair) for pair in pairs)
     if first == len(pairs):
         return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
