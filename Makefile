@@ -23,11 +23,11 @@ demo: .venv/.lean  ## train Baseline, CL and DMT on embedded digits and scenes, 
 	@printf '%s\n' "" \
 	  "What the numbers mean" \
 	  "  Baseline was trained on the labels alone. CL and DMT also used the unlabeled images, after pseudo-labeling them." \
-	  "  'shipped' is the score of the final model on held-out test images: accuracy for digits, mean IoU for scenes." \
+	  "  'final' is the score of the final model on held-out test images: accuracy for digits, mean IoU for scenes." \
 	  "  'gain' is the difference from the Baseline with the same labels: what the unlabeled images added. ± is the standard" \
 	  "  deviation over seeds; for a single seed, the range is a 90 % bootstrap interval over the test images. A gain whose" \
 	  "  interval contains zero is called indistinguishable from chance." \
-	  "  On digits, CL, which weights all pseudo labels equally, is as good as DMT. What DMT adds is in the last two columns:" \
+	  "  On digits, CL, which weights all pseudo labels equally, is as good as DMT or better. What DMT adds is in the last two columns:" \
 	  "  wrong pseudo labels get a far lower weight than right ones." \
 	  "  Charts: open runs/demo/report.html. Your own images: .venv/bin/dmt check FOLDER"
 

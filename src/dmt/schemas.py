@@ -59,6 +59,7 @@ RUN = record(
         "threads": positive,
         "warnings?": maybe(listed(text)),
         "search?": record({"lines": listed(text), "helps?": flag, "method?": text}),
+        "shortened?": text,
         "pool?": record({"unlike": number, "images": listed(text)}),
         "jobs": listed(_job),
     }

@@ -136,6 +136,20 @@ def test_a_run_of_a_folder_is_named_after_it(
     assert "EMA" in printed
 
 
+def test_a_run_of_several_methods_says_which_predicts(
+    runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    assert scoring.shipped_net(runs["images"], None, None, CPU).note is None  # one method, and its Baseline
+    again = Path(shutil.copytree(runs["images"], tmp_path / "run"))
+    fit("images", folders["images"], again, method="cl")
+    note = scoring.shipped_net(again, None, None, CPU).note
+    assert note is not None
+    used, other = ("CL", "DMT") if note.startswith("CL is used") else ("DMT", "CL")
+    assert note.startswith(f"{used} is used, not {other}: ")
+    assert f"--method {other.lower()} uses the other" in note
+    assert scoring.shipped_net(again, "dmt", None, CPU).note is None
+
+
 def test_an_unfinished_run_says_what_predicts(
     runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,12 +31,11 @@ from dmt.reporting import (
 )
 from dmt.reporting.studies import Study
 from dmt.results import guard
-from dmt.results.reading import JobResult
 from dmt.results.report import Report
-from dmt.results.stage_results import StageResult
 from dmt.runs.progress import Silent
 from dmt.training.journal import Journal
 from tests.conftest import TINY, TINY_PIXELS
+from tests.reporting.made_up import made_up
 
 CHARTS = (
     "score per round",
@@ -179,7 +178,7 @@ def test_several_runs_stand_side_by_side(run: Path, tmp_path: Path) -> None:
     text = shown(page)
     assert "Runs side by side" in text
     assert 'aria-label="score against number of labels"' in page
-    assert re.search(r"digits \(fewer\) Baseline 50 1 ", text)
+    assert re.search(r"digits \(fewer\) Baseline [\d.]+ – 50 1 accuracy ", text)
     assert "labels=50" in text
     assert 'aria-label="score against number of labels"' not in report_file.page([run, run])
 
@@ -213,6 +212,18 @@ def test_pictures_without_predictions_are_told(pixels: Path, tmp_path: Path) -> 
     assert "not kept by this run" in report_file.page([tmp_path / "run"])
 
 
+def test_where_there_is_no_truth_no_picture_of_it_is_missed(pixels: Path, tmp_path: Path) -> None:
+    """A user's unlabeled images have none."""
+    shutil.copytree(pixels, tmp_path / "run")
+    for path in tmp_path.glob("run/samples/*/*-truth.png"):
+        path.unlink()
+    page = report_file.page([tmp_path / "run"])
+    assert "truth of" not in page
+    assert "not kept by this run" not in page
+    assert ">Image, and what the nets say<" in page
+    assert ">Image, truth, and what the nets say<" in report_file.page([pixels])
+
+
 def test_pictures_are_made_small_and_masks_are_never_mixed(tmp_path: Path) -> None:
     labels = np.zeros((600, 800), dtype=np.uint8)
     labels[:, 400:] = 5
@@ -234,51 +245,6 @@ def test_pictures_are_made_small_and_masks_are_never_mixed(tmp_path: Path) -> No
         assert set(map(tuple, colors[-1].tolist())) != {(224, 224, 224)}
     with Image.open(tmp_path / "photo") as small:
         assert small.size == (256, 192)
-
-
-def made_up(data: str, classes: int, scores: list[float]) -> JobResult:
-    """A finished chain on data that need not be here."""
-    stages = []
-    for number, accuracy in enumerate(scores):
-        confusion = np.eye(classes, dtype=int) * 3
-        confusion[0, 1] = 7
-        score = {"accuracy": accuracy, "fine_grained": accuracy, "per_class": [accuracy] * classes,
-                 "confusion": confusion.tolist()}  # fmt: skip
-        outcome = {"scores": {"validation": {"raw": score}, "test": {"raw": score}}, "audit": None,
-                   "cost": {"steps": 1, "images": 1, "seconds": 1.0}}  # fmt: skip
-        stages.append(
-            StageResult(f"A{number}", "A", number, f"A{number}", None, outcome, Path("runs/x/stages") / f"A{number}")
-        )
-    names = tuple(f"kind {number}" for number in range(classes))
-    return JobResult(data, "dmt", 1, tuple(stages), (stages[-1].name,), classes=names)
-
-
-def test_the_papers_number_stands_beside_its_own_row_only() -> None:
-    job = made_up("cifar10-4k", 10, [80.0, 90.0, 93.0])
-    assert "paper&#x27;s DMT 94.2" in score_section.by_round(Study("c", [job]))
-    other = JobResult(**{**vars(job), "changes": ("gamma=5",)})
-    assert "paper" not in score_section.by_round(Study("c", [other]))
-
-
-def test_what_others_published_is_marked_in_the_table() -> None:
-    job = made_up("cifar10-4k", 10, [80.0, 90.0, 93.0])
-    other = JobResult(**{**vars(job), "method": "softmatch"})
-    both = score_section.table(Study("c", [job, other]))
-    assert "94.21<" in both
-    assert "95.73*<" in both
-    assert "another net, start, split or schedule" in both
-    assert "another net" not in score_section.table(Study("c", [job]))
-    few = replace(other, data="cifar10-40")  # a preset of ours, without a row in the paper
-    assert "94.94*<" in score_section.table(Study("c", [few]))
-
-
-def test_numbers_of_other_nets_starts_or_splits_are_marked() -> None:
-    job = made_up("voc-1of8", 21, [60.0, 65.0])
-    other = JobResult(**{**vars(job), "method": "adv-semi-seg"})
-    text = str(score_section.table(Study("v", [job, other])))
-    assert "69.50*" in text
-    assert "another net, start, split or schedule" in text
-    assert "another net" not in str(score_section.table(Study("v", [job])))
 
 
 def test_of_very_many_classes_the_worst_confusions_are_a_table() -> None:

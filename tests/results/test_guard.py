@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import dmt
 from dmt import files, presets
 from dmt.cli import app
+from dmt.core import evidence
 from dmt.core.evidence import Evidence
 from dmt.methods import catalogue
 from dmt.results import guard, guard_rules, guard_summary, reading
@@ -288,11 +289,11 @@ def written(
         count = len(right)
         said = np.where(right, 3, 5).astype(np.int32)
         truth, ones = np.full(count, 3, np.int32), np.ones(count, np.int32)
-        evidence = Evidence(np.arange(count, dtype=np.int32), truth, said, ones, right * np.float32(0.9), 10, False)
+        said_of_all = Evidence(np.arange(count, dtype=np.int32), truth, said, ones, right * np.float32(0.9), 10, False)
         splits = ("validation",) if split == "validation" else ("validation", "test")
         for each in splits:
-            evidence_files.write(folder.stage(place), each, "A", "raw", evidence)
-        score = {"accuracy": evidence.score(), "fine_grained": evidence.fine_grained()}
+            evidence_files.write(folder.stage(place), each, "A", "raw", said_of_all)
+        score = {"accuracy": said_of_all.score(), "fine_grained": said_of_all.fine_grained()}
         scores = {each: {"A": {"raw": score}} for each in splits}
         Journal(folder.stage(place) / "journal.jsonl").write("round", scores=scores, audit=None, cost={})
     job = Job(method, seed, outlines, [outlines[-1]["name"]])
@@ -312,8 +313,15 @@ def test_the_verdict_on_one_seed_has_an_interval(tmp_path: Path) -> None:
     assert gain.value == pytest.approx(4.0)
     assert 2.0 < gain.low < 4.0 < gain.high < 6.0
     text = guard.verdict([job], [base])
-    interval = f"({gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of the 400 test images)"
-    assert text == f"DMT +4.0 points over Baseline with the same labels {interval}; round 1 was best by validation"
+    interval = f"({gain.low:+.1f} to {gain.high:+.1f}, 90 % interval over the 400 test images)"
+    shipped = job.shipped().evidence("test")
+    assert shipped is not None
+    own = evidence.interval(84.0, evidence.spread([shipped], []))
+    assert own.low < 82 < 86 < own.high
+    assert text == (
+        f"DMT +4.0 points over Baseline with the same labels {interval}; accuracy 84.0 ({own.low:.1f} to "
+        f"{own.high:.1f}), Baseline 80.0; round 1 was best by validation"
+    )
     assert [finding.kind for finding in guard.findings(job, base)] == ["worse"]  # the last round
     worse = guard.verdict([base], [base]), guard.verdict([dataclasses.replace(base, method="dmt")], [job])
     assert "indistinguishable from chance" in worse[0]
@@ -364,15 +372,31 @@ def test_the_verdict_over_seeds_has_their_spread(tmp_path: Path) -> None:
     bases = [written(folder, "baseline", [right(320)], seed)[1] for seed in (1, 2, 3)]
     gains = (12, 16, 20)
     jobs = [written(folder, "dmt", [right(320 + more)], seed)[1] for seed, more in zip((1, 2, 3), gains, strict=True)]
-    assert guard.verdict(jobs, bases) == "DMT +4.0 ± 1.0 points over Baseline with the same labels (3 seeds)"
+    assert guard.verdict(jobs, bases) == (
+        "DMT +4.0 ± 1.0 points over Baseline with the same labels (3 seeds); accuracy 84.0 ± 1.0, Baseline 80.0"
+    )
     two = [written(folder, "dst", [right(320 + more)], seed)[1] for seed, more in ((1, 8), (2, 24))]
     # both gain, but two seeds hardly know how far a third may lie
-    assert guard.verdict(two, bases).endswith("+4.0 ± 2.8 points over Baseline with the same labels (2 seeds); "
-                                              "this is indistinguishable from chance")  # fmt: skip
+    assert (
+        "+4.0 ± 2.8 points over Baseline with the same labels (2 seeds); this is indistinguishable from chance; "
+        "accuracy 84.0 ± 2.8"
+    ) in guard.verdict(two, bases)
     mixed = [
         written(folder, "cl", [right(320 + more)], seed)[1] for seed, more in zip((1, 2, 3), (40, -36, 2), strict=True)
     ]
     assert "indistinguishable from chance" in guard.verdict(mixed, bases)
+
+
+def test_the_verdict_says_why_it_may_mean_little(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    _, base = written(folder, "baseline", [right(6, of=12)])
+    _, job = written(folder, "dmt", [right(6, of=12), right(12, of=12)])
+    said = guard.verdict([job], [base])
+    assert said.endswith("; only 12 test images, so another few may say something else")
+    job = dataclasses.replace(job, shortened="epochs=1 instead of 80")
+    assert guard.verdict([job], [base]).endswith(
+        "; the budget cut the Baseline short (epochs=1 instead of 80), so the gain may be far too large"
+    )
 
 
 def test_the_verdict_says_when_validation_images_were_all_there_was(tmp_path: Path) -> None:

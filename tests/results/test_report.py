@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 import dmt
-from dmt.errors import RunError
+from dmt.errors import DmtError, RunError
 from dmt.results.report import JobResult, Report
 from dmt.results.stage_results import StageResult
 from dmt.results.tables import spread
 from dmt.runs.folder import Folder, Job
 from dmt.runs.progress import Silent
 from dmt.training.journal import Journal
+from tests.reporting.made_up import made_up_pair
 
 
 def score(accuracy: float, fine: float) -> dict[str, float]:
@@ -122,3 +123,67 @@ def test_gain_is_paired_by_seed(tiny: dict[str, object], tmp_path: Path) -> None
     base, cl = ([job for job in report.jobs if job.method == name] for name in ("baseline", "cl"))
     gains = [b.test_score("shipped") - a.test_score("shipped") for a, b in zip(base, cl, strict=True)]
     assert spread(gains) in str(report)
+
+
+def test_a_report_is_short_to_look_at() -> None:
+    jobs = [made_up_pair("digits", [80.0], 82.0, "baseline"), made_up_pair("digits", [80.0, 90.0], 92.0)]
+    more = made_up_pair("digits", [80.0, 90.0], 93.0, seed=2)
+    shown = repr(Report((*jobs, more)))
+    assert shown == "<Report digits: baseline 82.00 (seed 1), dmt 92.50 ± 0.71 (seeds 1, 2)>"
+    assert repr(Report(())) == "<Report of nothing yet>"
+    assert len(repr(jobs[1])) < 500
+
+
+def test_results_are_there_as_numbers() -> None:
+    jobs = [made_up_pair("digits", [80.0], 82.0, "baseline", seed) for seed in (1, 2)]
+    jobs += [made_up_pair("digits", [80.0, 90.0], 90.0 + seed, seed=seed) for seed in (1, 2, 3)]
+    report = Report(tuple(jobs))
+    assert report.scores == {"baseline": {1: 82.0, 2: 82.0}, "dmt": {1: 91.0, 2: 92.0, 3: 93.0}}
+    assert report.gain("dmt") == {1: 9.0, 2: 10.0}
+    assert report.gain("baseline") == {}
+    assert report.per_class("dmt") == {f"kind {number}": 90.0 for number in range(10)}
+    with pytest.raises(DmtError, match="did you mean 'dmt'"):
+        report.gain("dmtt")
+
+
+def test_the_numbers_are_those_of_the_tables(tiny: dict[str, object], tmp_path: Path) -> None:
+    report = dmt.fit("digits", out=tmp_path, method=["baseline", "cl"], seed=[1, 2], settings=tiny, watcher=Silent())
+    assert spread(list(report.scores["cl"].values())) in str(report)
+    assert spread(list(report.gain("cl").values())) in str(report)
+    classes = report.per_class("cl")
+    assert list(classes) == [str(digit) for digit in range(10)]
+    assert sum(classes.values()) / 10 == pytest.approx(sum(report.scores["cl"].values()) / 2)  # 40 images of each
+
+
+def test_numbers_of_an_unfinished_method_are_missing_not_wrong() -> None:
+    done = made_up_pair("digits", [80.0, 90.0], 92.0)
+    stages = (*done.stages[:-1], dataclasses.replace(done.stages[-1], outcome=None))
+    report = Report((JobResult("digits", "dmt", 1, stages, done.results),))
+    assert report.scores == {"dmt": {}}
+    assert report.gain("dmt") == {}
+    assert report.per_class("dmt") == {}
+    assert repr(report) == "<Report digits: dmt not finished>"
+
+
+def test_numbers_of_different_data_do_not_mix() -> None:
+    report = Report((made_up_pair("digits", [80.0], 82.0), made_up_pair("scenes", [80.0], 82.0)))
+    for ask in (lambda: report.scores, lambda: report.gain("dmt"), lambda: report.per_class("dmt")):
+        with pytest.raises(DmtError, match="several data sets or options: digits, scenes"):
+            ask()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_report_fits_the_terminal(width: int) -> None:
+    changes = tuple(f"an_option={number}" for number in range(20))
+    jobs = [
+        dataclasses.replace(made_up_pair("digits", [80.0 + seed], 82.0, method, seed), changes=changes)
+        for method in ("baseline", "dmt")
+        for seed in (1, 2)
+    ]
+    text = Report(tuple(jobs)).text(width)
+    assert max(map(len, text.split("\n"))) <= width
+    assert "an_option=19" in text
+    assert str(Report(tuple(jobs))) == Report(tuple(jobs)).text()
+    assert max(map(len, str(Report(tuple(jobs))).split("\n"))) > 120
+    summary = Report(tuple(jobs)).summary(60)
+    assert "A, B: the last nets" not in summary  # of columns that are not shown nothing is explained

@@ -22,6 +22,7 @@ from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import ConfigError, DataError, DmtError, RunError
 from dmt.models import build
 from dmt.models.build import NetSpec
+from dmt.models.mean_of_nets import MeanOfNets
 from dmt.results.report import Report
 from dmt.runs.progress import Silent
 from dmt.types import Normalization
@@ -166,6 +167,20 @@ def test_a_net_that_cannot_be_followed_is_told_in_one_line() -> None:
     ) as caught:
         onnx_files.to_onnx(Moody(), spec)
     assert "\n" not in str(caught.value)
+
+
+def test_only_nets_without_branches_are_traced() -> None:
+    class Moody(torch.nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return images if images.sum().item() > 0 else -images
+
+    axes = {0: "batch", 2: "height", 3: "width"}
+    spec = NetSpec("fcn-4", 3, (3, 32, 32), Normalization((0.0,) * 3, (1.0,) * 3), pixels=True)
+    pair = MeanOfNets({line: build.build(spec, seed) for seed, line in enumerate("AB")}).eval()
+    images = torch.zeros(2, 3, 64, 96)
+    assert onnx_files._traced(pair, images, axes) is not None
+    assert not any(module.training for module in pair.modules())
+    assert onnx_files._traced(Moody(), images, axes) is None
 
 
 NETS = [

@@ -72,7 +72,7 @@ def photos(tmp_path: Path) -> Path:
 
 def test_fit_prints_both_lines_and_says_what_comes_next(run: Path, dmt: Command) -> None:
     printed, _ = dmt("fit", "scenes", "--compare", "baseline,dmt", "--out", run, *SETTINGS)
-    for word in ("mean IoU of pixels", "both", "shipped", "Baseline", "DMT", "gain", "least kept class", "dmt report"):
+    for word in ("mean IoU of pixels", "both", "final", "Baseline", "DMT", "gain", "least kept class", "dmt report"):
         assert word in printed
     assert "Baseline on scenes [1], by stage" not in printed  # it has no rounds
 

@@ -1,6 +1,5 @@
 """The command. Every verb is a thin layer over a function of the library."""
 
-import contextlib
 import io
 import logging
 import os
@@ -177,6 +176,7 @@ def fit(
     from dmt import config as configuration
     from dmt.fitting import folder_policy, run
     from dmt.runs import joining, starting
+    from dmt.use import scoring
 
     name = Path(os.path.normpath(Path(data).absolute())).name  # a link keeps its name
     place = out_ or Path("runs", name or "data")
@@ -201,11 +201,14 @@ def fit(
     )
     if not joining.leads():
         return
-    out.print(str(report), markup=False)
+    out.print(report.text(terminal_text.width()), markup=False)
     named = shlex.quote(str(place))
     out.print(f"everything is in {place}; for charts: dmt report {named} --out report.html", markup=False)
     if folder_policy.own_folder(data) is not None:
         out.print(f"to use it on new images: dmt predict {named} IMAGES/", markup=False)
+        used = scoring.of_several(place, scoring.preferred(place, None, None))
+        if used is not None:
+            out.print(f"there, {used}", markup=False)
 
 
 @app.command()
@@ -235,17 +238,19 @@ def score(
     from dmt.runs import environment
     from dmt.use import scoring
 
-    finished = scoring.Finished(run_, data_folder, environment.pick_device(device), _note)
+    finished = scoring.Finished(run_, data_folder, environment.pick_device(device), terminal_text.note)
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
-        _note(f"warning: the scores may be meaningless: {terminal_text.result(warning)}")
+        terminal_text.note(f"warning: the scores may be meaningless: {terminal_text.result(warning)}")
     scoring.require_line(line)
     for job in finished.jobs(method, seed):
         if line is not None and not job.has_line(line):
-            _note(f"{job.method} with seed {job.seed} has no --line {line}; skipped")
+            terminal_text.note(f"{job.method} with seed {job.seed} has no --line {line}; skipped")
         elif job.finished:
-            out.print(terminal_text.result(scoring.table(finished, job, on, line)), markup=False)
+            out.print(terminal_text.result(scoring.table(finished, job, on, line, terminal_text.width())), markup=False)
         else:
-            _note(f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it")
+            terminal_text.note(
+                f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it"
+            )
     if not any(job.finished for job in finished.jobs(method, seed)):
         raise RunError(f"nothing to score in {run_}")
 
@@ -259,7 +264,7 @@ def main() -> None:
     try:
         app(args=arguments, standalone_mode=True)
     except stopping.Stopped as stopped:
-        _note(f"dmt: {stopped}")
+        terminal_text.note(f"dmt: {stopped}")
         raise SystemExit(stopped.code) from None
     except BrokenPipeError:
         raise SystemExit(1) from None
@@ -268,7 +273,7 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        _note(f"dmt: error: {terminal_text.line(error)}")
+        terminal_text.note(f"dmt: error: {terminal_text.line(error)}")
         raise SystemExit(2) from None
 
 
@@ -285,12 +290,7 @@ class _Notes(logging.Handler):
     """What the library logs, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _note(f"note: {record.getMessage()}")
-
-
-def _note(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be gone; the exit code still says it
-        print(text, file=sys.stderr, flush=True)
+        terminal_text.note(f"note: {record.getMessage()}")
 
 
 if __name__ == "__main__":

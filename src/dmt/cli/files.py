@@ -1,12 +1,12 @@
 """The verbs of the command that only move files: lists of images, and runs to carry elsewhere."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from dmt.cli import terminal_text
 from dmt.cli.shared_options import RunArg
 
 app = typer.Typer()
@@ -34,7 +34,7 @@ def splits(
     from dmt.data.pixels import published, segment_sets
 
     if data_folder is not None:
-        segment_sets.require_published(data, data_folder, notify)
+        segment_sets.require_published(data, data_folder, terminal_text.note)
     written = published.write(out_, data, split, force=force)
     out.print(f"{len(written)} lists in {out_}", markup=False)
 
@@ -88,7 +88,3 @@ def unpack(
 
     place = packing.unpack(packed, out_)
     out.print(f"unpacked to {place}; repeat its fit command with --out {place} to resume", markup=False)
-
-
-def notify(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

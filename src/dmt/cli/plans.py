@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dmt.cli import terminal_text
 from dmt.cli.shared_options import ConfigOpt, DataArg, DeviceOpt, MethodOpt, NetOpt, SetOpt, settings
 
 app = typer.Typer()
@@ -54,9 +55,14 @@ def plan(
     dmt plan cifar10-4k --method cl --no-time
     """
     from dmt.cli import stage_tables
+    from dmt.results import narrow_tables
     from dmt.runs import environment
 
-    wide = Console(highlight=False, width=max(110, out.width))
+    columns = terminal_text.width()
+    wide = Console(highlight=False, width=columns or max(110, out.width))
     execution = environment.pick_execution(device)
     for each in stage_tables.lines(data, method, settings(net, set_, config), execution, time):
-        (out if isinstance(each, str) else wide).print(each)
+        if isinstance(each, str):
+            out.print(narrow_tables.sentences(each, columns))
+        else:
+            wide.print(narrow_tables.fit(each, columns))

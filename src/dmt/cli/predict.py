@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dmt.cli.files import notify
+from dmt.cli import terminal_text
 from dmt.cli.shared_options import DeviceOpt, LineOpt, OneMethodOpt, OneSeedOpt, RunArg
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def predict_(
 
     shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device), line)
     if shipped.note is not None:
-        notify(f"note: {shipped.note}")
+        terminal_text.note(f"note: {shipped.note}")
     place = out_ or Path("pred" if shipped.spec.pixels or shards else "pred.csv")
     pattern, skipped = predict_shards.pattern(place, shards), Skipped()
     inputs, table = predict.inputs(images), pattern is None and not shipped.spec.pixels
@@ -122,8 +122,8 @@ class Skipped:
     def __call__(self, line: str) -> None:
         self.count += 1
         if self.count <= 5:
-            notify(f"skipped {line}")
+            terminal_text.note(f"skipped {line}")
 
     def tell(self) -> None:
         if self.count > 5:
-            notify(f"skipped {self.count - 5:,} more")
+            terminal_text.note(f"skipped {self.count - 5:,} more")

@@ -1,6 +1,5 @@
 """The verb of the command that shows what came out."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -50,7 +49,7 @@ def report(
     if not there and any(others.values()):
         raise RunError("; ".join(line for line in others.values() if line is not None))
     for path, line in others.items():
-        _note(f"{line or f'{path} is not a run folder'}; skipped")
+        terminal_text.note(f"{line or f'{path} is not a run folder'}; skipped")
     if not there:
         raise RunError("none of these is a run folder; make one with dmt fit")
     if tensorboard is not None:
@@ -61,7 +60,7 @@ def report(
     if out_ is not None:
         _page(there, out_, watch, force)
     elif tensorboard is None:
-        out.print(terminal_text.result(str(Report.read(there))), markup=False)
+        out.print(terminal_text.result(Report.read(there).text(terminal_text.width())), markup=False)
 
 
 def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
@@ -69,14 +68,10 @@ def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
 
     if watch:
         try:
-            report_file.watch(runs, path, _note, force=force)
+            report_file.watch(runs, path, terminal_text.note, force=force)
         except KeyboardInterrupt:
-            _note("stopped watching")
+            terminal_text.note("stopped watching")
     began = time.perf_counter()
     size = report_file.write(runs, path, force=force)
     took = time.perf_counter() - began
     out.print(f"{path}: {size / 1e6:.1f} MB in {took:.1f} s; open it in a browser", markup=False)
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -1,10 +1,18 @@
 """Text for a terminal: whatever was raised in one line that says what to do, and results without control characters."""
 
+import contextlib
 import errno
+import sys
+from typing import TextIO
+
+from rich.console import Console
 
 from dmt.errors import DmtError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+
+NARROWEST = 20
+"""Columns of the narrowest terminal that anything is made for."""
 
 
 def line(error: Exception) -> str:
@@ -12,6 +20,20 @@ def line(error: Exception) -> str:
     from dmt.data.folders.photo_files import shown
 
     return shown(_text(error))
+
+
+def width(stream: TextIO | None = None) -> int | None:
+    """Columns of the terminal that results, or this stream, are shown on; None for a file or pipe."""
+    stream = stream or sys.stdout
+    return max(Console(file=stream).width, NARROWEST) if stream.isatty() else None
+
+
+def note(text: str) -> None:
+    """A line on standard error; on a terminal it wraps between words."""
+    from dmt.results import narrow_tables
+
+    with contextlib.suppress(OSError):  # the terminal may be gone; the exit code still says it
+        print(narrow_tables.sentences(text, width(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def result(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dmt.cli import terminal_text
 from dmt.cli.shared_options import (
     AnywayOpt,
     ConfigOpt,
@@ -92,7 +93,7 @@ def tune(
         jobs=jobs,
         on=on,
     )
-    out.print(str(tuned), markup=False)
+    out.print(tuned.text(terminal_text.width()), markup=False)
     out.print(
         f"the chosen run is in {tuned.chosen.folder}; all results are in {out_ / trial_folder.INDEX}", markup=False
     )

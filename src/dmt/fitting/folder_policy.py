@@ -51,10 +51,12 @@ def prepare(images: Path, request: Request, folder: Folder, conditions: Conditio
     config = configuration.override(preset.config, settings)
     methods = request.methods_or(*_usual(config, request.baseline, folder))
     notes += _instead(settings) if notes else ()
-    if request.budget is not None and methods and not folder.begun:
-        config, fitted = _within_budget(config, images, methods, conditions)
-        notes += fitted
-    return Prepared(preset, config, methods, images, notes, warnings)
+    if request.budget is None or not methods or folder.begun:
+        return Prepared(preset, config, methods, images, notes, warnings)
+    fitting, fitted = _within_budget(config, images, methods, conditions)
+    before, after = config.recipe.epochs, fitting.recipe.epochs
+    shortened = f"epochs={after} instead of {before}" if after < before else ""
+    return Prepared(preset, fitting, methods, images, notes + fitted, warnings, shortened=shortened)
 
 
 def _chosen(images: Path, request: Request, folder: Folder, conditions: Conditions) -> tuple[Preset, tuple[str, ...]]:

@@ -62,6 +62,7 @@ class Prepared:
         warnings: errors in a user's folder.
         search: what folds of a user's labels chose, and how.
         pool: how far the unlabeled photos of a user are like the labeled ones.
+        shortened: how much shorter first nets are trained than they should be, to fit a budget; empty if they are not.
     """
 
     preset: Preset
@@ -72,6 +73,7 @@ class Prepared:
     warnings: tuple[str, ...] = ()
     search: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
+    shortened: str = ""
 
     @property
     def lines(self) -> tuple[str, ...]:

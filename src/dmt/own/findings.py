@@ -53,7 +53,7 @@ def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence
     if rounds and tried.helps:
         gain = evidence.difference([rounds[-1]], [rounds[0]])
         judged = len(np.unique(rounds[0].image))  # rounds of masks are judged by some of the labels
-        reach = f"{gain.low:+.1f} to {gain.high:+.1f} in 90 % of draws of these {judged} images"
+        reach = f"{gain.low:+.1f} to {gain.high:+.1f}, 90 % interval over these {judged} images"
         lines.append(
             f"{PREDICTS} {rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for "
             f"{title}: {gain.value:+.1f} ({reach})"

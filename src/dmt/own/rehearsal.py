@@ -39,6 +39,9 @@ FEW, SOME = 8, 64
 BY_ONNX = 0.5
 """What an image takes an encoder on a CPU by ONNX Runtime, of what it takes in torch: 16 of 32 ms for Lite0."""
 
+COLD = 4
+"""How many times its time a first look may take for a second one to be worth waiting for."""
+
 WARM_UP = 3
 """Steps that it takes to time one: the first finds everything cold."""
 
@@ -198,10 +201,12 @@ class _Trial:
                 pass
 
         count = min(2, len(images))
-        for _ in range(2):  # the first time, libraries choose their kernels
+        # the first time, libraries are loaded and choose their kernels: that may take a hundred times as long
+        slowest = timing.seconds(lambda: see(count), device, 0.0) / count
+        if slowest * count <= COLD * patience:
             slowest = timing.seconds(lambda: see(count), device, 0.0) / count
-            if slowest * count > patience:
-                return slowest
+        if slowest * count > patience:
+            return slowest
         count = max(count, min(len(images), int(patience / (WARM_UP * max(slowest, 1e-9)))))
         see(count)  # likewise for this size
         return timing.seconds(lambda: see(count), device, patience / WARM_UP) / count

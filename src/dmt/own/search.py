@@ -129,8 +129,9 @@ class Search:
         if best != 1.0:
             attempt(FACTORS[-1] if best > 1 else FACTORS[0])
         chosen = trials.choose(first, list(known.values()))
-        scores = ", ".join(f"{_times(factor, recipe.rate):g}: {known[factor].score:.1f}" for factor in sorted(known))
-        return chosen, [f"rate={chosen.settings.get('rate', recipe.rate):g} of {scores}"]
+        scores = {f"{_times(factor, recipe.rate):g}": known[factor].score for factor in sorted(known)}
+        rate = chosen.settings.get("rate", recipe.rate)
+        return chosen, [trials.told("rate", f"{recipe.rate:g}", f"{rate:g}", scores)]
 
     def _length(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
         """Longer stages, if they are clearly better."""
@@ -143,11 +144,9 @@ class Search:
         if longer is None:
             return chosen, told
         best = trials.choose(chosen, [chosen, longer])
-        shown = f"epochs={best.settings.get('epochs', recipe.epochs)}"
-        return best, [
-            *told,
-            f"{shown} of {recipe.epochs}: {chosen.score:.1f}, {LONGER * recipe.epochs}: {longer.score:.1f}",
-        ]
+        epochs = best.settings.get("epochs", recipe.epochs)
+        scores = {str(recipe.epochs): chosen.score, str(LONGER * recipe.epochs): longer.score}
+        return best, [*told, trials.told("epochs", str(recipe.epochs), str(epochs), scores)]
 
     def _class_weights(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
         """More weight for rare classes of pixels, if that is clearly better."""

@@ -67,8 +67,8 @@ def of_layers(at: Trials, config: Config, method: str, chosen: Tried, fixed: Col
     best = trials.choose(known[recipe.gamma][0], [each for each, _ in known.values()])
     rounds = next(found for each, found in known.values() if each is best)
     if len(known) > 1:
-        scores = ", ".join(f"{gamma}: {known[gamma][0].score:.1f}" for gamma in sorted(known, key=str))
-        told.append(f"gamma={best.settings.get('gamma', recipe.gamma)} of {scores}")
+        scores = {str(gamma): known[gamma][0].score for gamma in sorted(known, key=str)}
+        told.append(trials.told("gamma", str(recipe.gamma), str(best.settings.get("gamma", recipe.gamma)), scores))
     settings = dict(best.settings)
     if "fractions" not in fixed and not recipe.lists:
         before = _before(rounds, config)

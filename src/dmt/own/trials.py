@@ -58,6 +58,18 @@ def choose(proposed: Tried, known: Sequence[Tried]) -> Tried:
     return best if clearly_better(best.said, proposed.said) else proposed
 
 
+def told(key: str, proposed: str, chosen: str, scores: Mapping[str, float]) -> str:
+    """What was chosen of some values of an option, for people.
+
+    Args:
+        scores: by value as it is shown.
+    """
+    said = ", ".join(f"{value}: {score:.1f}" for value, score in scores.items())
+    if chosen == proposed:
+        return f"{key}={proposed} stays, nothing tried is clearly better ({said})"
+    return f"{key}={chosen} instead of {proposed}, clearly better ({said})"
+
+
 def clearly_better(after: Evidence, before: Evidence) -> bool:
     """In 19 of 20 draws of the images; of several that were tried, one is soon better by chance."""
     return evidence.difference([after], [before]).low > 0

@@ -22,6 +22,7 @@ class Series:
         color: 0 to 7; 0 is gray.
         sizes: radius of each mark, or nothing for all alike.
         faint: for the layer that is most of the picture, and not the point of it.
+        rings: marks are rings without a line: another quantity than the lines', beside which they stand.
     """
 
     name: str
@@ -32,6 +33,11 @@ class Series:
     marks: bool = True
     sizes: Sequence[float] = ()
     faint: bool = False
+    rings: bool = False
+
+
+NAME = 28
+"""Letters of a name at the end of a line; longer ones are cut, and whole in a tooltip."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ def lines(label: str, frame: Axes, series: Sequence[Series], levels: Sequence[Le
     shown = [each for each in series if any(math.isfinite(y) for _, y in each.points)]
     ends = [(each.name, _last(each)[1], each.color) for each in shown if each.name]
     ends += [(level.name, level.value, level.color) for level in levels if level.name]
-    longest = max((len(clipped(name, 22)) for name, _, _ in ends), default=0)
-    frame = replace(frame, right=max(frame.right, longest * axes.LETTER + 14 if ends else frame.right))
+    longest = max((len(clipped(name, NAME)) for name, _, _ in ends), default=0)
+    frame = replace(frame, right=max(frame.right, longest * axes.LETTER + 16 if ends else frame.right))
     marks: list[Child] = [_level(frame, level) for level in levels]
     marks += [_band(frame, each) for each in shown if each.spread]
     marks += [_line(frame, each, unit) for each in shown]
@@ -94,8 +100,12 @@ def _line(frame: Axes, series: Series, unit: str) -> Safe:
         tooltip = f"{series.name} {y:.2f}{'' if math.isnan(around) else f' ± {around:.2f}'}{unit}".strip()
         size = series.sizes[number] if series.sizes else 3.6
         dots.append(tag("circle", tag("title", tooltip), cx=f"{frame.across(x):.1f}", cy=f"{frame.up(y):.1f}",
-                        r=f"{size:.1f}", class_=f"fill{series.color} edge"))  # fmt: skip
-    return join([drawn, *dots])
+                        r=f"{size:.1f}", class_=_mark(series)))  # fmt: skip
+    return join(dots if series.rings else [drawn, *dots])
+
+
+def _mark(series: Series) -> str:
+    return f"ring line{series.color}" if series.rings else f"fill{series.color} edge"
 
 
 def _names(frame: Axes, ends: Sequence[tuple[str, float, int]]) -> Iterator[Safe]:
@@ -103,8 +113,8 @@ def _names(frame: Axes, ends: Sequence[tuple[str, float, int]]) -> Iterator[Safe
     order = sorted(ends, key=lambda each: -each[1])
     heights = _apart([frame.up(value) for _, value, _ in order], 16.0, frame.top + 2, frame.bottom - 2)
     for (name, _, color), height in zip(order, heights, strict=True):
-        tip = tag("title", name) if clipped(name, 22) != name else None
-        yield tag("text", clipped(name, 22), tip, x=f"{frame.far + 8:.1f}", y=f"{height:.1f}", dy="0.35em",
+        tip = tag("title", name) if clipped(name, NAME) != name else None
+        yield tag("text", clipped(name, NAME), tip, x=f"{frame.far + 10:.1f}", y=f"{height:.1f}", dy="0.35em",
                   class_=f"ink{color}")  # fmt: skip
 
 

@@ -71,18 +71,20 @@ def table(
 ) -> Safe:
     """A table that scrolls within itself if it is wide. Numbers, and texts that begin with one, go to the right.
 
-    A sortable one is sorted by a click on a column's name.
+    A sortable one is sorted by a click on a column's name. Its caption stands above what scrolls, so that it wraps to
+    the page; the first columns are what a narrow screen shows without scrolling.
     """
-    body = [tag("tr", *[_cell(cell) for cell in row]) for row in rows]
-    heads = [tag("th", tag("button", name, type="button") if sortable else name, scope="col") for name in columns]
-    inside = tag(
-        "table",
-        None if caption is None else tag("caption", caption),
-        tag("thead", tag("tr", *heads)),
-        tag("tbody", *body),
-        class_="sortable" if sortable else None,
-    )
-    return tag("div", inside, class_="wide", tabindex=0, role="region", aria_label=_plain(caption) or "table")
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    numbers = [bool(cells) and all(row[at].startswith(_RIGHT) for row in cells) for at in range(len(columns))]
+    heads = [
+        tag("th", tag("button", name, type="button") if sortable else name, scope="col", class_="n" if number else None)
+        for name, number in zip(columns, numbers, strict=True)
+    ]
+    body = tag("tbody", *[tag("tr", *row) for row in cells])
+    inside = tag("table", tag("thead", tag("tr", *heads)), body, class_="sortable" if sortable else None)
+    scroller = tag("div", inside, class_="wide", tabindex=0, role="region", aria_label=_plain(caption) or "table")
+    above = None if caption is None else paragraph(caption, class_="caption")
+    return tag("div", above, scroller, class_="table")
 
 
 def _cell(cell: Cell) -> Safe:
@@ -98,6 +100,7 @@ def _cell(cell: Cell) -> Safe:
 
 
 _NUMBER = re.compile(r"[+−-]?\d|[–]$")
+_RIGHT = '<td class="n"'
 
 
 def _plain(value: Child) -> str:
@@ -114,6 +117,11 @@ def figure(title: Child, *children: Child, note: Child = None, wide: bool = Fals
 def figures(*children: Child) -> Safe:
     """Figures side by side, as many as fit."""
     return tag("div", *children, class_="figures")
+
+
+def beside(*children: Child) -> Safe:
+    """A figure and a table, side by side if the table fits there as a whole, else one below the other."""
+    return tag("div", *children, class_="beside")
 
 
 def legend(entries: Iterable[tuple[str, int] | tuple[str, int, bool]]) -> Safe:

@@ -90,17 +90,20 @@ def _legend(study: Study) -> Safe | None:
 
 
 def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> Safe:
-    """Fig. 8: image, truth, Baseline, method."""
+    """Fig. 8: image, truth where there is any (a user's unlabeled images have none), Baseline, method."""
     base = study.base(job)
     said = [("Baseline", _stage(base)), (studies.title(job.method), _stage(job))]
     rows = []
     for name in names[:ROWS]:
-        panes: list[Pane] = [("image", folder / f"{name}-image.png"), ("truth", folder / f"{name}-truth.png")]
+        truth = folder / f"{name}-truth.png"
+        panes: list[Pane] = [("image", folder / f"{name}-image.png"), *([("truth", truth)] if truth.is_file() else [])]
         panes += [(title, _said(each, name)) for title, each in said]
         rows.append(_panes(panes, name))
     nets = " and ".join(f"{title} {stage.title}" for title, stage in said if stage is not None)
     note = f"Unlabeled images of seed {job.seed}, which no net saw with a label. The nets are {nets}, raw."
-    return html.figure("Image, truth, and what the nets say", tag("div", *rows, class_="rows"), note=note, wide=True)
+    known = any((folder / f"{name}-truth.png").is_file() for name in names[:ROWS])
+    heading = "Image, truth, and what the nets say" if known else "Image, and what the nets say"
+    return html.figure(heading, tag("div", *rows, class_="rows"), note=note, wide=True)
 
 
 def _stage(job: JobResult | None) -> StageResult | None:

@@ -63,10 +63,9 @@ def _study(study: Study, prefix: str, several: bool) -> Safe:
 def _sections(study: Study) -> list[tuple[str, str, Child]]:
     """(anchor, heading, content), the most wanted first."""
     main = next(iter(study.learners), None)
-    scores = html.figures(score_section.by_round(study), tag("div", score_section.table(study)))
     parts: list[tuple[str, str, Child]] = [
         ("now", "Still training", cost_section.progress_table(study)),
-        ("scores", "Scores", scores if main else score_section.table(study)),
+        ("scores", "Scores", scores(study)),
     ]
     if main is not None:
         if study.pixels:
@@ -82,8 +81,15 @@ def _sections(study: Study) -> list[tuple[str, str, Child]]:
     return parts
 
 
+def scores(study: Study) -> Safe:
+    """Round by round, if there are any, and method by method."""
+    table = score_section.table(study)
+    return html.beside(score_section.by_round(study), table) if study.learners else table
+
+
 def _verdict(study: Study) -> Safe:
-    lines = [tag("p", verdict_section.sentence(study)), *[tag("p", doubt) for doubt in verdict_section.doubts(study)]]
+    said = [verdict_section.sentence(study), verdict_section.best(study), *verdict_section.doubts(study)]
+    lines = [tag("p", sentence) for sentence in said if sentence is not None]
     return tag("div", *lines, class_="verdict")
 
 

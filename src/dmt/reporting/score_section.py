@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dmt import presets
 from dmt.methods import catalogue
@@ -13,12 +14,21 @@ from dmt.reporting import studies, verdict_section
 from dmt.reporting.studies import Study
 from dmt.results import guard
 
+APART = 0.05
+"""Points by which the final model has to differ from the end of its line to get a mark of its own."""
+
+RING = 5.5
+"""Radius of that mark."""
+
+FEW = 2
+"""Options that are shown in a row of runs; more are folded."""
+
 
 def table(study: Study) -> Safe:
-    """One row for each method."""
+    """One row for each method; first what a narrow screen has room for."""
     several = _several(study)
-    columns = ["method", "seeds", *(["single, %", "both, %"] if several else []), f"{study.measure}, %", "gain"]
-    columns += ["gain, single"] if several else []
+    columns = ["method", f"{study.measure}, %", "gain", "seeds"]
+    columns += ["single, %", "both, %", "gain, single"] if several else []
     told = [_told(study, method) for method in study.methods]
     shown = any(told)
     rows = [
@@ -30,9 +40,8 @@ def table(study: Study) -> Safe:
         caption += f" {presets.MARK} Published with another net, start, split or schedule: see docs/methods."
     if several:
         caption += (
-            f" Single: mean score of the raw nets of a pair. Both: the mean of their probabilities. "
-            f"{study.measure.capitalize()} and gain are those of the final model: both, unless one net is "
-            f"clearly better on validation."
+            f" Single: mean score of the raw nets of a pair. Both: the mean of their probabilities. The columns "
+            f"{study.measure} and gain are of the final model: both, unless one net is clearly better on validation."
         )
     return html.table([*columns, "paper, %"] if shown else columns, rows, caption=caption)
 
@@ -42,11 +51,12 @@ def _row(study: Study, method: str) -> list[Cell]:
     seeds = f"{len(done)}" if len(done) == len(all_) else f"{len(done)} of {len(all_)}"
     found = studies.spread(studies.score(job) for job in done)
     plus = verdict_section.gain(study, method).signed_cell
+    row: list[Cell] = [studies.title(method), found.cell, plus, (seeds, len(done))]
     if not _several(study):
-        return [studies.title(method), (seeds, len(done)), found.cell, plus]
+        return row
     single, both = (studies.spread(job.test_score(copy) for job in done) for copy in ("raw", "both"))
     alone = verdict_section.gain(study, method, guard.single_difference).signed_cell
-    return [studies.title(method), (seeds, len(done)), single.cell, both.cell, found.cell, plus, alone]
+    return [*row, single.cell, both.cell, alone]
 
 
 def _several(study: Study) -> bool:
@@ -70,31 +80,54 @@ def _paper(told: str | None) -> Cell:
 
 
 def by_round(study: Study) -> Safe:
-    """Score per round with its spread over seeds, as Fig. 9; methods without rounds are levels to compare with."""
-    series, levels = [], []
+    """Score per round with its spread over seeds, as Fig. 9; methods without rounds are levels to compare with.
+
+    Rounds are measured net by net; a ring is the final model, wherever it is something else than where its line ends.
+    """
+    series, levels, rings = [], [], []
+    several = _several(study)
     for method in study.methods:
-        line = _line(study, method)
+        found = studies.spread(studies.score(job) for job in study.of(method))
+        line, level = _line(study, method), _level(study, method)
+        end = level if line is None else line.points[-1][1]
+        ringed = bool(found.count) and end is not None and abs(found.mean - end) >= APART
+        which = f"{', single' if several else ', last round'}" if ringed else ""
+        name, color = studies.title(method), studies.color(method)
         if line is not None:
-            series.append(line)
-        elif (found := _level(study, method)) is not None:
-            levels.append(Level(f"{studies.title(method)} {found:.1f}", found, studies.color(method)))
+            series.append(replace(line, name=f"{name}{which} {end:.1f}"))
+        elif level is not None:
+            levels.append(Level(f"{name}{which} {level:.1f}", level, color))
+        if ringed:
+            rings.append((f"{name}, final {found.mean:.1f}", found, color))
     paper = published(study)
     shown = [method for method in study.learners if method in paper][:1]
     levels += [Level(f"paper's {studies.title(each)} {paper[each]:.1f}", paper[each], 4) for each in shown]
     if not series:
         return html.figure("Score per round", html.paragraph("No round is finished yet.", class_="note"))
-    values = [y + around for line in series for (_, y), spread in _around(line) for around in (-spread, spread)]
     last = max(x for line in series for x, _ in line.points)
+    series += [
+        Series(name, [(last, final.mean)], [final.deviation], color, sizes=[RING], rings=True)
+        for name, final, color in rings
+    ]
+    values = [y + around for line in series for (_, y), spread in _around(line) for around in (-spread, spread)]
     reach = axes.span([*values, *(level.value for level in levels)], 2.0, (0.0, 100.0))
+    names = len(series) + len(levels)
     frame = Axes((0, max(last, 1)), reach, "round", f"{study.measure} on {study.split} images, %",
-                 x_ticks=[(number, f"{number:g}") for number in range(int(last) + 1)], height=320)  # fmt: skip
-    which = (
-        "mean of both nets' scores, one by one"
+                 x_ticks=[(number, f"{number:g}") for number in range(int(last) + 1)],
+                 height=max(320, 80 + 16 * names))  # fmt: skip
+    drawn = charts.lines("score per round", frame, series, levels, " %")
+    return html.figure("Score per round", drawn, note=_how_to_read(study, bool(rings)))
+
+
+def _how_to_read(study: Study, rings: bool) -> str:
+    """What lines and rings are, so that nobody takes one for the other."""
+    line = (
+        "the mean of what the two nets of a pair reach individually"
         if _several(study)
         else "the net that does best on validation, raw or EMA"
     )
-    note = f"{which}; band: ± standard deviation over seeds. Round 0 learns from labels alone."
-    return html.figure("Score per round", charts.lines("score per round", frame, series, levels, " %"), note=note)
+    final = "Rings: the final models, whose scores and gains the verdict and the table tell. " if rings else ""
+    return f"Lines: {line}. {final}Bands: ± standard deviation over seeds. Round 0 learns from labels alone."
 
 
 def _around(line: Series) -> list[tuple[tuple[float, float], float]]:
@@ -112,7 +145,7 @@ def _line(study: Study, method: str) -> Series | None:
     if not points:
         return None
     spreads = [each.deviation for each in found]
-    return Series(f"{studies.title(method)} {points[-1][1]:.1f}", points, spreads, studies.color(method))
+    return Series(studies.title(method), points, spreads, studies.color(method))
 
 
 def _level(study: Study, method: str) -> float | None:
@@ -131,21 +164,27 @@ def comparison(found: Sequence[Study]) -> Safe:
             labels = next((study.labels(job) for job in study.of(method, finished=False)), None)
             score = studies.spread(studies.score(job) for job in jobs)
             plus = verdict_section.gain(study, method).signed_cell
-            options = ", ".join(study.changes) or "as the preset"
             rows.append(
                 [
                     html.text(study.name),
                     studies.title(method),
+                    score.cell,
+                    plus,
                     ("–", math.nan) if labels is None else labels,
                     len(jobs),
-                    score.cell,
                     study.measure,
-                    plus,
-                    options,
+                    _options(study),
                 ]
             )
-    columns = ("run", "method", "labels", "seeds", "score, %", "is", "gain", "options")
+    columns = ("run", "method", "score, %", "gain", "labels", "seeds", "measure", "options")
     return html.table(columns, rows, caption="Click a column's name to sort by it.")
+
+
+def _options(study: Study) -> Cell:
+    """Those that differ from the preset; many, as of a user's own images, are folded."""
+    told = ", ".join(study.changes) or "as the preset"
+    folded = html.details(f"{len(study.changes)} options", html.paragraph(told))
+    return told if len(study.changes) <= FEW else (folded, told)
 
 
 def by_labels(found: Sequence[Study]) -> Safe | None:

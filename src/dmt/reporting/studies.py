@@ -43,11 +43,16 @@ class Spread:
     @property
     def cell(self) -> tuple[str, float]:
         """For a table, with what to sort by."""
-        return str(self), self.mean
+        return _unbroken(str(self)), self.mean
 
     @property
     def signed_cell(self) -> tuple[str, float]:
-        return self.signed, self.mean
+        return _unbroken(self.signed), self.mean
+
+
+def _unbroken(spread: str) -> str:
+    """A narrow cell may break before the ±, never after it."""
+    return spread.replace("± ", "±\xa0")
 
 
 def spread(values: Iterable[float | None]) -> Spread:
@@ -219,9 +224,5 @@ def rounds(jobs: Iterable[JobResult]) -> list[int]:
 
 def per_class(nets: Iterable[NetResult]) -> np.ndarray:
     """(C,) recall of images, IoU of pixels, in percent, in the mean over these nets."""
-    rows = []
-    for net in nets:
-        found = net.scores[net.shown]
-        values = found.get("iou", found["per_class"])
-        rows.append([math.nan if value is None else float(value) for value in values])
+    rows = [net.per_class(net.shown) for net in nets]
     return np.mean(rows, axis=0) if rows else np.zeros(0)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
-from dmt.results import guard, guard_summary
+from dmt.results import guard, guard_rules, guard_summary
 from dmt.results.guard import Finding
 from dmt.results.reading import JobResult
 
@@ -22,6 +22,30 @@ def sentence(study: Study) -> str:
     if not done:
         return "Nothing is finished yet."
     return " ".join(f"{studies.title(each)} reaches {_reached(study, each)}." for each in done)
+
+
+def best(study: Study) -> str | None:
+    """Which method gained the most, if it is not the one that the verdict is about, and how sure that is."""
+    gains = {method: gain(study, method) for method in study.learners}
+    known = {method: found for method, found in gains.items() if found.count}
+    main = next((method for method in study.learners if study.of(method)), None)
+    first = max(known, key=lambda method: known[method].mean, default=None)
+    if first is None or main not in known or round(known[first].mean - known[main].mean, 1) <= 0:
+        return None
+    lead = "gained more" if len(known) == 2 else f"gained the most of {len(known)} methods"
+    over = f"{studies.title(first)} {lead}: {_signed(known[first])} points over Baseline"
+    others = {job.seed: job for job in study.of(main)}
+    pairs = [(job, others[job.seed]) for job in study.of(first) if job.seed in others]
+    if len(pairs) < max(known[first].count, known[main].count):
+        return f"{over}, but with other seeds than {studies.title(main)}."
+    apart = f"{known[first].mean - known[main].mean:.1f} points more than {studies.title(main)}"
+    words = {None: "", True: ", which is more than chance", False: ", which is indistinguishable from chance"}
+    return f"{over}, {apart}{words[guard.clearly_apart(pairs)]}."
+
+
+def _signed(found: Spread) -> str:
+    around = "" if math.isnan(found.deviation) else f" ± {found.deviation:.1f}"
+    return f"{guard_rules.signed(found.mean)}{around}"
 
 
 def doubts(study: Study) -> list[str]:

@@ -12,14 +12,14 @@ import numpy as np
 from dmt.core import evidence
 from dmt.core.evidence import Evidence, Interval
 from dmt.methods import catalogue
-from dmt.results import guard_pools, guard_rules
+from dmt.results import cautions, guard_pools, guard_rules
 from dmt.results.guard_rules import WORSE, Finding
 from dmt.results.net_results import EvidenceKey, NetResult
 from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.training import evidence_files
 
-__all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "of_stage", "sides",
+__all__ = ["Finding", "base", "class_changes", "clearly_apart", "difference", "findings", "gain", "of_stage", "sides",
            "single_difference", "verdict"]  # fmt: skip
 
 Pair = tuple[JobResult, JobResult]
@@ -183,12 +183,14 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
     if not pairs:
         return f"{title} has no Baseline to compare with; repeat the fit without --no-baseline to add it"
     if any(math.isnan(difference(*pair)) for pair in pairs):
-        return f"{title} cannot be compared with Baseline: there are no test or validation labels"
+        missing = "there are no test or validation labels; put 50 labeled images or more into test/"
+        return f"{title} cannot be compared with Baseline: {missing}"
     first = sum(_kept_first(*pair) for pair in pairs)
     if first == len(pairs):
         return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"
     parts = [
         f"{title} {_gained(pairs)}",
+        *cautions.reached(pairs),
         *_alone(pairs),
         *_best_round([job for job, _ in pairs]),
         *_worse_classes(pairs),
@@ -201,6 +203,7 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
         parts.append(f"{who} of the online stage before the rounds: no round did better on validation")
     if pairs[0][0].shipped().shown == "validation":
         parts.append("measured on the validation images, which also chose the net")
+    parts += cautions.doubts(pairs)
     return "; ".join(parts)
 
 
@@ -217,8 +220,17 @@ def _gained(pairs: Sequence[Pair]) -> str:
     if seeds == 1:
         where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped().shown} images"
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
-        text += f" ({low} to {high} in 90 % of draws of the {where})"
+        text += f" ({low} to {high}, 90 % interval over the {where})"
     return text if change.clear else f"{text}; this is indistinguishable from chance"
+
+
+def clearly_apart(pairs: Sequence[Pair]) -> bool | None:
+    """Whether the final models of two methods differ by more than chance, by seed; None without evidence of all."""
+    nets = [found for found in (_nets(*pair) for pair in pairs) if found is not None]
+    if not pairs or len(nets) < len(pairs):
+        return None
+    gains = [difference(*pair) for pair in pairs]
+    return evidence.over_seeds(gains, np.stack([evidence.spread(after, before) for after, before in nets])).clear
 
 
 def _alone(pairs: Sequence[Pair]) -> Iterable[str]:

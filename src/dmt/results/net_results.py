@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,12 @@ class NetResult:
     def score(self, split: str) -> float | None:
         """Accuracy of images, mean IoU of pixels; None for what was not measured."""
         return headline(self.scores[split]) if split in self.scores else None
+
+    def per_class(self, split: str) -> list[float]:
+        """(C,) recall of images, IoU of pixels, in percent; NaN for a class that does not occur."""
+        found = self.scores[split]
+        values = found.get("iou", found["per_class"])
+        return [math.nan if value is None else float(value) for value in values]
 
     def evidence_key(self, split: str) -> EvidenceKey:
         stage, copy = self.nets[0]

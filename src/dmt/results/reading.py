@@ -7,7 +7,7 @@ import logging
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,13 @@ class JobResult:
         helps: whether rounds do, by folds of a user's labels; None where nobody tried them.
         pool: how far a user's unlabeled photos are like the labeled ones; None where nobody looked.
         before: stages that its nets started from, which know no class and have no score.
+        shortened: how much shorter first nets were trained than they should have been, to fit a budget.
     """
 
     data: str
     method: str
     seed: int
-    stages: tuple[StageResult, ...]
+    stages: tuple[StageResult, ...] = field(repr=False)
     results: tuple[str, ...]
     changes: tuple[str, ...] = ()
     origin: str = ""
@@ -72,11 +73,12 @@ class JobResult:
     shares: bool = False
     warnings: tuple[str, ...] = ()
     patience: int | None = None
-    skipped: tuple[StageResult, ...] = ()
+    skipped: tuple[StageResult, ...] = field(default=(), repr=False)
     folds: tuple[str, ...] = ()
     helps: bool | None = None
     pool: Pool | None = None
-    before: tuple[StageResult, ...] = ()
+    before: tuple[StageResult, ...] = field(default=(), repr=False)
+    shortened: str = ""
 
     @property
     def finished(self) -> bool:
@@ -243,7 +245,9 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     folds, helps = tuple(search.get("lines", ())), search.get("helps")
     pool = Pool(manifest["pool"]["unlike"], tuple(manifest["pool"]["images"])) if "pool" in manifest else None
     result = replace(result, keep=job.keep, classes=_classes(manifest), shares=shares, warnings=warnings)
-    result = replace(result, folds=folds, helps=helps, pool=pool, before=before)
+    result = replace(
+        result, folds=folds, helps=helps, pool=pool, before=before, shortened=manifest.get("shortened", "")
+    )
     patience = manifest["config"].get("stop_rounds")
     return result if patience is None else _by_validation(replace(result, patience=patience), patience)
 

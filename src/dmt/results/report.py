@@ -1,13 +1,14 @@
-"""What came out of runs as tables of text, read from their files alone."""
+"""What came out of runs as numbers and as text, read from their files alone."""
 
 import statistics
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dmt import presets
+from dmt.errors import RunError, unknown
 from dmt.methods import catalogue
-from dmt.results import guard, guard_summary, reading, tables
+from dmt.results import guard, guard_summary, narrow_tables, reading, report_tables, tables
 from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult, headline, preference
 from dmt.runs.folder import Folder
@@ -18,9 +19,13 @@ SHOWN = 5
 """Lines of the guard in a text; the page holds all."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """Numbers per stage and seed of one or more runs. ``print`` it for tables."""
+    """What came out of one or more runs. ``print`` it for tables; `scores`, `gain` and `per_class` are numbers.
+
+    Attributes:
+        jobs: every method with every seed, finished or not; an unfinished one has no numbers.
+    """
 
     jobs: tuple[JobResult, ...]
 
@@ -34,23 +39,85 @@ class Report:
                 unique[key] = job
         return cls(tuple(unique.values()))
 
+    @property
+    def scores(self) -> dict[str, dict[int, float]]:
+        """Method -> seed -> score of the final model in percent: accuracy of images, mean IoU of pixels.
+
+        On the test images or, where there are none, the validation images; NaN if those have no labels.
+        """
+        self._require_alike()
+        found: dict[str, dict[int, float]] = {job.method: {} for job in self.jobs}
+        for job in self.jobs:
+            if job.finished:
+                found[job.method][job.seed] = job.test_score("shipped")
+        return found
+
+    def gain(self, method: str) -> dict[int, float]:
+        """Seed -> points over the Baseline of the same seed, as in the verdict; without seeds that have none."""
+        jobs = self._of(method)
+        pairs = report_tables.compared(jobs, self._bases(jobs))
+        return {job.seed: guard.difference(job, base) for job, base in pairs}
+
+    def per_class(self, method: str) -> dict[str, float]:
+        """Class -> recall of images or IoU of pixels in percent, of the final model in the mean over seeds.
+
+        NaN for a class that does not occur in the images that are scored; empty if nothing is finished.
+        """
+        shipped = [job.shipped() for job in self._of(method)]
+        if not shipped:
+            return {}
+        rows = [net.per_class(net.shown) for net in shipped]
+        names = [*self.jobs[0].classes, *(str(number) for number in range(len(self.jobs[0].classes), len(rows[0])))]
+        return {name: statistics.fmean(values) for name, *values in zip(names, *rows, strict=False)}
+
+    def _of(self, method: str) -> list[JobResult]:
+        """The finished jobs of a method."""
+        self._require_alike()
+        if method not in {job.method for job in self.jobs}:
+            raise unknown("method in this report", method, {job.method for job in self.jobs})
+        return [job for job in self.jobs if job.method == method and job.finished]
+
+    def _require_alike(self) -> None:
+        """Refuse results that do not mix: a method has one score only for the same data and options."""
+        if len(self._kin()) > 1:
+            named = ", ".join(dict.fromkeys(map(self._name, self.jobs)))
+            raise RunError(f"this report is of several data sets or options: {named}; read one run, Report.read([RUN])")
+
+    def __repr__(self) -> str:
+        """In a few words: data, methods, scores, seeds."""
+        rows: dict[str, list[str]] = {}
+        for jobs in self._groups():
+            done = [job for job in jobs if job.finished]
+            score = tables.spread([job.test_score("shipped") for job in done])
+            seeds = ", ".join(str(job.seed) for job in done)
+            told = f"{score} (seed{'s' if len(done) > 1 else ''} {seeds})" if done else "not finished"
+            rows.setdefault(self._name(jobs[0]), []).append(f"{jobs[0].method} {told}")
+        told = "; ".join(f"{name}: {', '.join(each)}" for name, each in rows.items())
+        return f"<Report {told or 'of nothing yet'}>"
+
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """Everything as tables and sentences.
+
+        Args:
+            width: columns of the terminal it is for; None for a file, where tables are as wide as they are.
+        """
         if not self.jobs:
             return "no method has started yet"
         longer = [jobs for jobs in self._groups() if any(stage.round for job in jobs for stage in job.stages)]
         titles = [f"{catalogue.get(jobs[0].method).title} on {self._name(jobs[0])}" for jobs in longer]
-        return "\n".join(
-            [
-                self.summary(),
-                *map(_rounds, titles, longer),
-                *dict.fromkeys(line for job in self.jobs for line in job.folds),
-                *self.endings(),
-                *self.objections(),
-                *self.errors(),
-                *self.warnings(),
-                *self.verdicts(),  # last, where a reader of a terminal looks first
-            ]
-        )
+        said = [
+            *dict.fromkeys(line for job in self.jobs for line in job.folds),
+            *self.endings(),
+            *self.objections(),
+            *self.errors(),
+            *self.warnings(),
+            *self.verdicts(),  # last, where a reader of a terminal looks first
+        ]
+        rounds = [report_tables.rounds(title, jobs, width) for title, jobs in zip(titles, longer, strict=True)]
+        return "\n".join([self.summary(width), *rounds, *(narrow_tables.sentences(line, width) for line in said)])
 
     def verdicts(self) -> list[str]:
         """A sentence on each method that learns from pseudo labels: is it better than its Baseline?"""
@@ -94,53 +161,10 @@ class Report:
         rest = [f"guard: {more} more; dmt report RUN --out report.html shows all"] if more > 0 else []
         return [*lines[:SHOWN], *rest]
 
-    def summary(self) -> str:
+    def summary(self, width: int | None = None) -> str:
         """One row per data set, options and method: test scores as mean ± spread over seeds."""
-        pairs = any(len(job.lines) > 1 for job in self.jobs)
-        lines = ["A", "B"] if pairs else []
-        title = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
-        copies = ["ema", "both", "shipped"] if pairs else ["raw", "ema", "shipped"]
-        scored = [*lines, *({"ema": "EMA", "shipped": "final"}.get(copy, copy) for copy in copies)]
-        gains = ["gain", "single"] if pairs else ["gain"]
-        rows = []
-        for jobs in self._groups():
-            method = jobs[0].method
-            complete = [job for job in jobs if job.finished]
-            seeds = f"{len(complete)}" if len(complete) == len(jobs) else f"{len(complete)} of {len(jobs)}"
-            scores = [tables.spread([job.test_score("raw", line) for job in complete]) for line in lines]
-            scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in copies]
-            bases = self._bases(complete)
-            gained = [_gain(complete, bases), *([_single_gain(complete, bases)] if pairs else [])]
-            name = self._name(jobs[0])
-            rows.append([name, catalogue.get(method).title, seeds, *scores, *gained, _published(jobs[0])])
-        table = tables.filled(title, ["data", "method", "seeds", *scored, *gains, "paper"], rows)
-        shown = [str(column.header) for column in table.columns]
-        return f"{tables.text(table)}{self._explained(shown)}\n{self._legend()}"
-
-    def _explained(self, columns: Collection[str]) -> str:
-        """What the columns of the summary are; of those that are shown."""
-        gain = (
-            "gain: over the Baseline's final model with the same seeds, for one seed with a 90 % bootstrap range over "
-            "images"
-        )
-        notes = [f"final: of the {self._kept()} nets, the best on validation"]
-        if "both" in columns:
-            nets = ", ".join(name for name in ("A", "B", "EMA") if name in columns)
-            notes = [
-                f"{nets}: the {self._kept()} nets of a pair, individually; both: the mean of their probabilities, "
-                f"which is the final model unless one net is clearly better on validation"
-            ]
-            gain += "; single: the gain of one net over one net (also used as gain if the Baseline has a single net)"
-        notes += [gain] if "gain" in columns else []
-        note = ";\n".join(notes) + "."
-        if any(stage.outcome is not None and stage.shown != "test" for job in self.jobs for stage in job.stages):
-            note += "\nThere are no test images: scores are on the validation images, which also chose the final model."
-        return note
-
-    def _kept(self) -> str:
-        ways = {"last": "last", "best": "best round's"}
-        kept = (job.keep if job.patience is None else "best" for job in self.jobs)
-        return " or ".join(dict.fromkeys(ways[each] for each in kept))
+        groups = [report_tables.Group(self._name(jobs[0]), jobs, self._bases(jobs)) for jobs in self._groups()]
+        return f"{report_tables.summary(groups, width)}\n{narrow_tables.sentences(self._legend(), width)}"
 
     def _groups(self) -> list[list[JobResult]]:
         """Jobs that differ in nothing but the seed; a Baseline before what is compared with it."""
@@ -179,7 +203,7 @@ class Report:
         read = {entry.options.group for job in self.jobs if (entry := catalogue.get(job.method)).options is not None}
         told = [[each for each in changes if _group(each) in (None, *read)] for changes in self._variants()]
         lines = [f"[{number}] with {', '.join(changes)}" for number, changes in enumerate(told, start=1)]
-        if any(_published(job).endswith(presets.MARK) for job in self.jobs):
+        if any(report_tables.published(job).endswith(presets.MARK) for job in self.jobs):
             lines.append(f"{presets.MARK} published with another net, start, split or schedule: see docs/methods")
         return "".join(f"{line}\n" for line in lines)
 
@@ -188,82 +212,3 @@ def _group(change: str) -> str | None:
     """The group of a changed option ``group.option=value``; None if it is of all methods."""
     key = change.split("=", 1)[0]
     return key.split(".")[0] if "." in key else None
-
-
-def _published(job: JobResult) -> str:
-    """The paper's number, beside its own row only: under changed options it would compare different things."""
-    preset = presets.PRESETS.get(job.data) if not job.changes else None
-    return (preset and preset.published(job.method)) or "–"
-
-
-def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
-    """Over the Baseline of the same seed: what ships over what ships."""
-    pairs = _compared(jobs, base)
-    if not pairs:
-        return "–"
-    gains = [guard.difference(*pair) for pair in pairs]
-    interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; of several seeds their spread is told
-    told = "" if interval is None else f" ({interval.low:+.2f} to {interval.high:+.2f})"
-    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) + told
-
-
-def _single_gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
-    """The same for single nets, in the mean over lines."""
-    gains = [guard.single_difference(*pair) for pair in _compared(jobs, base)]
-    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) if gains else "–"
-
-
-def _compared(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> list[tuple[JobResult, JobResult]]:
-    """Jobs beside the finished Baselines of their seeds; a Baseline itself is compared with nothing."""
-    before = {job.seed: job for job in base if job.finished}
-    if not jobs or catalogue.get(jobs[0].method).baseline:
-        return []
-    return [(job, before[job.seed]) for job in jobs if job.seed in before]
-
-
-def _rounds(title: str, jobs: Sequence[JobResult]) -> str:
-    """Score, coverage and pseudo-label error round by round, averaged over seeds."""
-    title = f"{title}, by stage (mean over seeds)"
-    columns = (
-        "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted", "weight right", "weight wrong",
-    )  # fmt: skip
-    rows = []
-    names = list(dict.fromkeys(stage.title for job in jobs for stage in job.stages))
-    for name in names:
-        stages = [stage for job in jobs for stage in job.stages if stage.title == name and stage.outcome is not None]
-
-        def mean(of: Callable[[StageResult], float | None], form: str, stages: list[StageResult] = stages) -> str:
-            values = [value for value in map(of, stages) if value is not None]
-            return format(statistics.fmean(values), form) if values else tables.UNKNOWN
-
-        row = (
-            name,
-            mean(lambda stage: stage.score(stage.shown, "raw"), ".2f"),
-            mean(lambda stage: stage.score(stage.shown, "ema"), ".2f"),
-            mean(_kept, ".0%"),
-            mean(_least_kept, ".0%"),
-            mean(lambda stage: stage.audited("error_kept"), ".2f"),
-            mean(lambda stage: stage.audited("error_kept_weighted"), ".2f"),
-            mean(lambda stage: stage.audited("weight_right"), ".3f"),
-            mean(lambda stage: stage.audited("weight_wrong"), ".3f"),
-        )
-        rows.append(row)
-    judged = reading.judged(jobs)
-    table = tables.text(tables.filled(title, columns, rows))
-    note = f"label error: % of the kept pseudo labels that are wrong, plain and weighted; weights: mean; on {judged}\n"
-    return table + (note if judged else "")
-
-
-def _kept(stage: StageResult) -> float | None:
-    return None if stage.labels is None else stage.labels["kept"] / max(stage.labels["of"], 1)
-
-
-def _least_kept(stage: StageResult) -> float | None:
-    """Coverage of the class that fared worst: a class that vanishes from the pseudo labels shows here."""
-    if stage.labels is None:
-        return None
-    coverage = stage.labels["coverage"]
-    return min(
-        kept / predicted if predicted else 0.0
-        for kept, predicted in zip(coverage["kept"], coverage["predicted"], strict=True)
-    )

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dmt.results import narrow_tables
+
 UNKNOWN = "–"
 
 
@@ -21,12 +23,12 @@ def spread(values: Sequence[float]) -> str:
     return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.2f}"
 
 
-def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> str:
-    """Named rows of percentages as a text table."""
+def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]], width: int | None = None) -> str:
+    """Named rows of percentages as a text table, for a terminal of that width or, without one, for a file."""
     rows_of = table(title, "", *columns)
     for name, values in rows.items():
         rows_of.add_row(Text(name), *(UNKNOWN if math.isnan(value) else f"{value:.2f}" for value in values))
-    return text(rows_of)
+    return text(narrow_tables.fit(rows_of, width), width)
 
 
 def table(title: str, *columns: str) -> Table:
@@ -45,8 +47,16 @@ def filled(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     return some
 
 
-def text(table: Table) -> str:
-    """A table as plain text, whatever the terminal; its title in one line above it."""
-    title, table.title, text = table.title, None, io.StringIO()
-    Console(file=text, width=160, color_system=None).print(table)
-    return f"{title}\n{text.getvalue()}"
+def heads(table: Table) -> list[str]:
+    """The names of its columns, however they are wrapped."""
+    return [str(column.header).replace("\n", " ") for column in table.columns]
+
+
+def text(table: Table, width: int | None = None) -> str:
+    """A table as plain text, whatever the terminal: its title above and its caption below, in lines of that width."""
+    title, caption, text = str(table.title), table.caption, io.StringIO()
+    table.title = table.caption = None
+    Console(file=text, width=narrow_tables.WIDEST, color_system=None).print(table)
+    below = "" if caption is None else f"{narrow_tables.sentences(str(caption), width)}\n"
+    lines = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    return f"{narrow_tables.sentences(title, width)}\n{lines}{below}"

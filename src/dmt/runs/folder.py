@@ -100,7 +100,8 @@ class Folder:
 
         Args:
             head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``;
-                and ``warnings``, errors in a user's images that it is trained in spite of; ``search``, what folds say.
+                and ``warnings``, errors in a user's images that it is trained in spite of; ``search``, what folds say;
+                ``shortened``, what a budget took from first nets.
 
         Yields:
             The manifest: of a run that was there before, its own, with the threads it began with.

@@ -141,7 +141,7 @@ class Bars(Watcher):
 
     def note(self, text: str) -> None:
         with contextlib.suppress(OSError):
-            self._console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
+            self._console.print(text, markup=False, emoji=False, highlight=False, overflow="ignore", crop=False)
 
 
 class Lines(Watcher):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dmt import config as configuration
 from dmt.core.evidence import Interval
-from dmt.results import tables
+from dmt.results import narrow_tables, tables
 from dmt.runs import progress
 from dmt.tuning import search_space
 from dmt.tuning.judging import COARSE, Verdict
@@ -19,6 +19,9 @@ from dmt.tuning.search_space import Values
 DEFAULT = "default"
 FINE, MEAN_IOU = "fine-grained accuracy", "mean IoU"
 """What images and what pixels are judged by."""
+
+OPTIONAL = (("stages trained", "shared"), ("time",), ("accuracy",))
+"""Columns that a narrow terminal can do without, the least wanted first."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,14 @@ class Tuning:
         return shlex.join([*self.command, *words])
 
     def __str__(self) -> str:
-        return "\n".join([self.table() + self.words(), f"  {self.line}", *self.cautions(), self.cost()])
+        return self.text()
 
-    def table(self) -> str:
+    def text(self, width: int | None = None) -> str:
+        """All of it, for a terminal of that many columns or, without one, for a file; the command is one line."""
+        said = [narrow_tables.sentences(line, width) for line in (self.words(), *self.cautions(), self.cost())]
+        return "\n".join([self.table(width) + said[0], f"  {self.line}", *said[1:]])
+
+    def table(self, width: int | None = None) -> str:
         """A row for each trial."""
         title = (
             f"{self.judged_by} on {self.images:,} validation images, %, "
@@ -128,7 +136,7 @@ class Tuning:
             over = "" if trial is self.default else _shown(self.verdict.over_default[number])
             scores = [self.verdict.scores[number], *([self.verdict.accuracies[number]] if self.fine else [])]
             rows.add_row(Text(name), *(f"{score:.2f}" for score in scores), over, self._mark(number), *cost)
-        return tables.text(rows)
+        return tables.text(narrow_tables.fit(rows, width, OPTIONAL), width)
 
     def _mark(self, number: int) -> str:
         if number == self.verdict.best:

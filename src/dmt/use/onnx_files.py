@@ -1,5 +1,9 @@
 """Nets as ONNX: written, and compared with the original."""
 
+import contextlib
+import io
+import math
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +16,7 @@ from torch.nn import functional as F
 from dmt.data.images.batches import scale
 from dmt.errors import ConfigError, RunError
 from dmt.models.build import NetSpec
+from dmt.models.mean_of_nets import MeanOfNets
 from dmt.types import PADDING
 
 
@@ -36,19 +41,67 @@ def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
     if spec.pixels:
         axes |= {2: "height", 3: "width"}
         height, width = 2 * PADDING, 3 * PADDING  # axes of equal length would be taken for one
-    example = (torch.zeros(2, channels, height, width),)
+    example = torch.zeros(2, channels, height, width)
+    traced = _traced(net, example, axes) if spec.pixels else None
+    return _tidy(_followed(net, example, axes, spec.name) if traced is None else traced, axes)
+
+
+@contextlib.contextmanager
+def _quietly(*exceptions: type[Warning]) -> Iterator[None]:
+    """Exporters print and warn about their insides; what comes out is compared. Some warnings are errors."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for each in exceptions:
+            warnings.simplefilter("error", each)
+        yield
+
+
+def _traced(net: nn.Module, example: Tensor, axes: dict[int, str]) -> Any:
+    """By the older exporter, which needs a second where the newer one reasons about free sizes for minutes.
+
+    None where it meets anything that may depend on values or sizes: it would write down what it saw once.
+    """
+    import onnx
+
+    doubt: type[Warning] = torch.jit.TracerWarning  # type: ignore[attr-defined]
+    free = {"images": axes, "logits": axes}
+    try:
+        with _quietly(doubt), torch.no_grad(), tempfile.TemporaryDirectory() as place:
+            path = Path(place, "net.onnx")
+            torch.onnx.export(
+                _Traceable(net).eval() if isinstance(net, MeanOfNets) else net, (example,), path, dynamic_axes=free,
+                input_names=["images"], output_names=["logits"], dynamo=False,
+            )  # fmt: skip
+            return onnx.load(path)
+    except Exception:  # the other one may know better
+        return None
+
+
+class _Traceable(nn.Module):
+    """The mean of nets by functions that the older exporter knows."""
+
+    def __init__(self, mean: MeanOfNets) -> None:
+        super().__init__()
+        self.nets = mean.nets
+
+    def forward(self, images: Tensor) -> Tensor:
+        said = torch.stack([net(images).float().log_softmax(1) for net in self.nets.values()])
+        return said.logsumexp(0) - math.log(len(self.nets))
+
+
+def _followed(net: nn.Module, example: Tensor, axes: dict[int, str], name: str) -> Any:
+    """By the newer exporter."""
     shapes = (dict.fromkeys(axes, torch.export.Dim.DYNAMIC),)
     names: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the inside of the exporter; what comes out is compared
-        try:
-            program: Any = torch.onnx.export(net, example, dynamic_shapes=shapes, dynamo=True, verbose=False, **names)
-        except Exception as error:  # whatever it meets in a net that it cannot follow
-            reason = line(error.__cause__ or error)
-            raise ConfigError(
-                f"net '{spec.name}' cannot be exported to ONNX ({reason}); use --to safetensors"
-            ) from error
-    return _tidy(program.model_proto, axes)
+    try:
+        with _quietly():
+            program: Any = torch.onnx.export(
+                net, (example,), dynamic_shapes=shapes, dynamo=True, verbose=False, **names
+            )
+    except Exception as error:  # whatever it meets in a net that it cannot follow
+        reason = line(error.__cause__ or error)
+        raise ConfigError(f"net '{name}' cannot be exported to ONNX ({reason}); use --to safetensors") from error
+    return program.model_proto
 
 
 @torch.no_grad()

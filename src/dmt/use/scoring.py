@@ -14,7 +14,7 @@ from dmt.fitting import together
 from dmt.fitting.together import Nets
 from dmt.methods import catalogue
 from dmt.models.build import NetSpec
-from dmt.results import reading, tables
+from dmt.results import narrow_tables, reading, tables
 from dmt.results.net_results import BOTH, NetResult
 from dmt.results.reading import JobResult
 from dmt.runs import progress
@@ -212,9 +212,22 @@ def _note(path: Path, job: JobResult, method: str | None, seed: int | None, line
         f"{waiting} is not finished (repeat the fit command to finish); {catalogue.get(job.method).title} is used"
         if unfinished
         else None,
+        of_several(path, job) if method is None else None,
         _why_alone(job) if line is None else None,
     ]
     return "; ".join(note for note in notes if note) or None
+
+
+def of_several(path: Path, job: JobResult) -> str | None:
+    """Which of several methods is used and why, in words; None where there is but one beside the Baseline."""
+    done = [each for each in reading.read(Folder(path)) if each.finished and not catalogue.get(each.method).baseline]
+    others = [name for name in dict.fromkeys(each.method for each in done) if name != job.method]
+    if not others or catalogue.get(job.method).baseline:
+        return None
+    measured = job.shipped().score("validation") is not None
+    why = "validation prefers it" if measured else "without validation images the method trained last is taken"
+    titles = ", ".join(catalogue.get(name).title for name in others)
+    return f"{catalogue.get(job.method).title} is used, not {titles}: {why}; --method {others[0]} uses the other"
 
 
 def _why_alone(job: JobResult) -> str | None:
@@ -234,8 +247,12 @@ def require_line(line: str | None) -> None:
         raise ConfigError(f"--line takes A, B or both, not '{line}'")
 
 
-def table(finished: Finished, job: JobResult, on: str, line: str | None = None) -> str:
-    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels; then what ships."""
+def table(finished: Finished, job: JobResult, on: str, line: str | None = None, width: int | None = None) -> str:
+    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels; then what ships.
+
+    Args:
+        width: columns of the terminal it is for; None for a file.
+    """
     scores, on = finished.score(job, on, line), finished.available(job, on)
     job = replace(job)  # scoring may have written what both nets come to together
     titles = {stage.net(copy): f"{stage.title} {copy}" for stage in job.kept() for copy in stage.copies}
@@ -257,11 +274,10 @@ def table(finished: Finished, job: JobResult, on: str, line: str | None = None) 
         per_class = [score.iou or [] for score in scores.values()]
     for number, name in enumerate(finished.classes):
         rows[f"class {shown(name)}"] = [values[number] for values in per_class]
-    text = tables.grid(title, columns, rows)
+    text = tables.grid(title, columns, rows, width)
     missing = ", ".join(shown(finished.classes[label]) for label in first.absent or ())
-    text += f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
-    if BOTH not in columns:
-        return text
-    return (
-        f"{text}{BOTH}: the mean of their probabilities\n{_why_alone(job) or f'final model: {job.shipped().title}'}\n"
-    )
+    notes = f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
+    if BOTH in columns:
+        final = _why_alone(job) or f"final model: {job.shipped().title}"
+        notes += f"{BOTH}: the mean of their probabilities\n{final}\n"
+    return text + narrow_tables.sentences(notes, width)

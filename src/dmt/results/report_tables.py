@@ -1,0 +1,166 @@
+"""The tables of a report as text: methods with their scores, and the stages of a method."""
+
+import statistics
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from dmt import presets
+from dmt.methods import catalogue
+from dmt.results import guard, narrow_tables, reading, tables
+from dmt.results.reading import JobResult
+from dmt.results.stage_results import StageResult
+
+TITLE = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
+OPTIONAL = (("raw", "ema", "EMA"), ("A", "B", "EMA"), ("single",), ("both",), ("paper",))
+"""Columns that a narrow terminal can do without, the least wanted first."""
+
+OPTIONAL_OF_STAGES = (("weight right", "weight wrong"), ("weighted",), ("EMA",), ("least kept class",))
+"""The same of the stages of a method."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row of the summary.
+
+    Attributes:
+        name: the data, and a mark for changed options.
+        jobs: they differ in nothing but the seed.
+        bases: what they are compared with, as far as it is there.
+    """
+
+    name: str
+    jobs: Sequence[JobResult]
+    bases: Sequence[JobResult]
+
+    @property
+    def complete(self) -> list[JobResult]:
+        return [job for job in self.jobs if job.finished]
+
+
+def summary(groups: Sequence[Group], width: int | None = None) -> str:
+    """One row per data set, options and method, and below what the columns are."""
+    pairs = any(len(job.lines) > 1 for group in groups for job in group.jobs)
+    lines = ["A", "B"] if pairs else []
+    copies = ["ema", "both", "shipped"] if pairs else ["raw", "ema", "shipped"]
+    scored = [*lines, *({"ema": "EMA", "shipped": "final"}.get(copy, copy) for copy in copies)]
+    gains = ["gain", "single"] if pairs else ["gain"]
+    rows = []
+    for group in groups:
+        complete = group.complete
+        seeds = f"{len(complete)}" if len(complete) == len(group.jobs) else f"{len(complete)} of {len(group.jobs)}"
+        scores = [tables.spread([job.test_score("raw", line) for job in complete]) for line in lines]
+        scores += [tables.spread([job.test_score(copy) for job in complete]) for copy in copies]
+        gained = [_gain(complete, group.bases), *([_single_gain(complete, group.bases)] if pairs else [])]
+        first = group.jobs[0]
+        rows.append([group.name, catalogue.get(first.method).title, seeds, *scores, *gained, published(first)])
+    table = tables.filled(TITLE, ["data", "method", "seeds", *scored, *gains, "paper"], rows)
+    table = narrow_tables.fit(table, width, OPTIONAL)
+    said = _explained(tables.heads(table), [job for group in groups for job in group.jobs])
+    return tables.text(table, width) + narrow_tables.sentences(said, width)
+
+
+def _explained(columns: Collection[str], jobs: Sequence[JobResult]) -> str:
+    """What the columns of the summary are; of those that are shown."""
+    gain = "gain: over the Baseline's final model with the same seeds"
+    gain += ", for one seed with a 90 % bootstrap range over images"
+    notes = [f"final: of the {_keeps(jobs)} nets, the best on validation"]
+    nets = ", ".join(name for name in ("A", "B", "EMA") if name in columns)
+    if "both" in columns:
+        individually = f"{nets}: the {_keeps(jobs)} nets of a pair, individually; " if nets else ""
+        notes = [
+            f"{individually}both: the mean of their probabilities, "
+            f"which is the final model unless one net is clearly better on validation"
+        ]
+    if "single" in columns:
+        gain += "; single: the gain of one net over one net (also used as gain if the Baseline has a single net)"
+    notes += [gain] if "gain" in columns else []
+    note = ";\n".join(notes) + "."
+    if any(stage.outcome is not None and stage.shown != "test" for job in jobs for stage in job.stages):
+        note += "\nThere are no test images: scores are on the validation images, which also chose the final model."
+    return note
+
+
+def _keeps(jobs: Sequence[JobResult]) -> str:
+    """Which round's nets are used, in words."""
+    ways = {"last": "last", "best": "best round's"}
+    kept = (job.keep if job.patience is None else "best" for job in jobs)
+    return " or ".join(dict.fromkeys(ways[each] for each in kept))
+
+
+def published(job: JobResult) -> str:
+    """The paper's number, beside its own row only: under changed options it would compare different things."""
+    preset = presets.PRESETS.get(job.data) if not job.changes else None
+    return (preset and preset.published(job.method)) or "–"
+
+
+def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
+    """Over the Baseline of the same seed: what ships over what ships."""
+    pairs = compared(jobs, base)
+    if not pairs:
+        return "–"
+    gains = [guard.difference(*pair) for pair in pairs]
+    interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; of several seeds their spread is told
+    told = "" if interval is None else f" ({interval.low:+.2f} to {interval.high:+.2f})"
+    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) + told
+
+
+def _single_gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
+    """The same for single nets, in the mean over lines."""
+    gains = [guard.single_difference(*pair) for pair in compared(jobs, base)]
+    return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) if gains else "–"
+
+
+def compared(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> list[tuple[JobResult, JobResult]]:
+    """Jobs beside the finished Baselines of their seeds; a Baseline itself is compared with nothing."""
+    before = {job.seed: job for job in base if job.finished}
+    if not jobs or catalogue.get(jobs[0].method).baseline:
+        return []
+    return [(job, before[job.seed]) for job in jobs if job.seed in before]
+
+
+def rounds(title: str, jobs: Sequence[JobResult], width: int | None = None) -> str:
+    """Score, coverage and pseudo-label error round by round, averaged over seeds."""
+    title = f"{title}, by stage (mean over seeds)"
+    columns = (
+        "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted", "weight right", "weight wrong",
+    )  # fmt: skip
+    rows = []
+    names = list(dict.fromkeys(stage.title for job in jobs for stage in job.stages))
+    for name in names:
+        stages = [stage for job in jobs for stage in job.stages if stage.title == name and stage.outcome is not None]
+
+        def mean(of: Callable[[StageResult], float | None], form: str, stages: list[StageResult] = stages) -> str:
+            values = [value for value in map(of, stages) if value is not None]
+            return format(statistics.fmean(values), form) if values else tables.UNKNOWN
+
+        row = (
+            name,
+            mean(lambda stage: stage.score(stage.shown, "raw"), ".2f"),
+            mean(lambda stage: stage.score(stage.shown, "ema"), ".2f"),
+            mean(_kept, ".0%"),
+            mean(_least_kept, ".0%"),
+            mean(lambda stage: stage.audited("error_kept"), ".2f"),
+            mean(lambda stage: stage.audited("error_kept_weighted"), ".2f"),
+            mean(lambda stage: stage.audited("weight_right"), ".3f"),
+            mean(lambda stage: stage.audited("weight_wrong"), ".3f"),
+        )
+        rows.append(row)
+    judged = reading.judged(jobs)
+    table = tables.text(narrow_tables.fit(tables.filled(title, columns, rows), width, OPTIONAL_OF_STAGES), width)
+    note = f"label error: % of the kept pseudo labels that are wrong, plain and weighted; weights: mean; on {judged}\n"
+    return table + (narrow_tables.sentences(note, width) if judged else "")
+
+
+def _kept(stage: StageResult) -> float | None:
+    return None if stage.labels is None else stage.labels["kept"] / max(stage.labels["of"], 1)
+
+
+def _least_kept(stage: StageResult) -> float | None:
+    """Coverage of the class that fared worst: a class that vanishes from the pseudo labels shows here."""
+    if stage.labels is None:
+        return None
+    coverage = stage.labels["coverage"]
+    return min(
+        kept / predicted if predicted else 0.0
+        for kept, predicted in zip(coverage["kept"], coverage["predicted"], strict=True)
+    )
