@@ -73,7 +73,7 @@ def predict_(
         place = place / "pred.csv" if place.is_dir() or not place.suffix else place
     among = predict.among_images(pattern or place, shipped.trained_on, images, table=table)
     if among is not None:
-        notify(f"note: {among}")
+        terminal_text.note(f"note: {among}")
     if shipped.spec.pixels:
         planes = predict.decoded(inputs.photos(skipped), photo_files.read_photo, skipped)
         if pattern is not None:
