@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 import dmt
+from benchmarks import provenance
 from dmt import config as configuration
 from dmt import files, presets
 from dmt.config import Config
@@ -215,8 +216,8 @@ def main() -> None:
         mean, deviation = (found[key]["shipped"] for key in ("mean", "deviation"))
         print(f"{title}: {mean:.2f} ± {deviation:.2f}, {found['passes']:,.0f} passes", flush=True)
         described = environment.describe(torch.device("cpu"))
-        kept = {
-            key: described[key] for key in ("dmt", "python", "torch", "hardware", "git", "command") if key in described
+        kept = {key: described[key] for key in ("dmt", "python", "torch", "hardware", "git") if key in described} | {
+            "command": provenance.command(described["command"])
         }
         files.write_json(options.out, {"environment": kept, "settings": settings, "epochs_long": long, "rows": rows})
 
