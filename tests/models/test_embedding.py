@@ -40,6 +40,6 @@ def test_a_net_that_does_not_tell_is_refused_in_one_line() -> None:
         def forward(self, images: Tensor) -> Tensor:
             return images.flatten(1)
 
-    with pytest.raises(ConfigError, match=r"Silent does not tell .* embed\(images\)") as caught:
+    with pytest.raises(ConfigError, match=r"Silent does not provide .* embed\(images\)") as caught:
         Normalized(Silent(), COLOR).embed(torch.rand(1, 3, 4, 4))
     assert "\n" not in str(caught.value)
