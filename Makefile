@@ -35,7 +35,7 @@ test: .venv/.full  ## run the checks and the whole suite
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest $(PARALLEL)
 
-torture: .venv/.full  ## kill, damage, fill up and confuse runs, and write the record of it (about 15 minutes on two free cores)
+torture: .venv/.full  ## kill, damage, fill up and confuse runs, and write the record of it (5 to 15 minutes on two free cores)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture --out benchmarks/results/torture.json
 
 check: .venv/.full  ## format, lint, types and the fast tests: before every commit
