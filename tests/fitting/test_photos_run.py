@@ -345,9 +345,15 @@ def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, m
     assert 1 <= kept["epochs"] < 40
     assert 1 <= kept["epochs_round"] < 30
     assert all(job.finished for job in report.jobs)
+    assert 2 * kept["epochs"] <= 40  # so short that a gain over it means little, and that is said, resumed or not
+    doubt = (
+        f"the budget cut the Baseline short (epochs={kept['epochs']} instead of 40), so the gain may be far too large"
+    )
+    assert doubt in str(report)
     before = trained(tmp_path / "run")
-    fit("images", folders["images"], tmp_path / "run", budget=1200.0, settings=wish)  # the same command, more time
+    again, _ = fit("images", folders["images"], tmp_path / "run", budget=1200.0, settings=wish)  # the same, more time
     assert trained(tmp_path / "run") == before
+    assert doubt in str(again)
 
 
 def test_a_budget_is_planned_for_the_methods_asked_for(

@@ -19,6 +19,9 @@ from dmt.results import reading
 from dmt.runs.folder import Folder
 from dmt.tasks import opening
 
+SHORT = 0.5
+"""Share of its length to which a budget may cut a Baseline before gains over it are doubted."""
+
 
 def own_folder(data: str | Path) -> Path | None:
     """The folder of images that ``data`` names; None if it names a preset.
@@ -55,7 +58,7 @@ def prepare(images: Path, request: Request, folder: Folder, conditions: Conditio
         return Prepared(preset, config, methods, images, notes, warnings)
     fitting, fitted = _within_budget(config, images, methods, conditions)
     before, after = config.recipe.epochs, fitting.recipe.epochs
-    shortened = f"epochs={after} instead of {before}" if after < before else ""
+    shortened = f"epochs={after} instead of {before}" if after <= SHORT * before else ""
     return Prepared(preset, fitting, methods, images, notes + fitted, warnings, shortened=shortened)
 
 
