@@ -9,7 +9,10 @@ and a Baseline trained for as many passes stands beside the preset's. Repeating 
     python -m benchmarks.voc_resized VOC SMALLER --side 128
     python -m benchmarks.methods voc-small-1of20 --data SMALLER --seeds 1 --runs RUNS --out OUT.json
 
-On a CPU, nets for PASCAL VOC are decoders on encoders that stay as they are, and its photos are made smaller.
+On a CPU, nets for PASCAL VOC are decoders on encoders that stay as they are, and its photos are made smaller; on
+CIFAR-10 the net is a ResNet-8, and rounds are those of ``cifar10-4k-fast`` without its online stage, shorter:
+
+    python -m benchmarks.methods cifar10-4k --data DIR --seeds 1 --runs RUNS --out OUT.json --methods SOME
 """
 
 import argparse
@@ -23,7 +26,7 @@ from typing import Any
 import torch
 
 import dmt
-from benchmarks import provenance
+from benchmarks import equal_minutes, provenance
 from dmt import config as configuration
 from dmt import files, presets
 from dmt.config import Config
@@ -53,12 +56,30 @@ DECODERS: dict[str, Any] = {
 }
 """As `dmt fit FOLDER` trains decoders on a CPU, with batches twice as large (dmt.own.schedules)."""
 
+SMALL_CIFAR: dict[str, Any] = {
+    "net": "resnet8-16",
+    "batch": 128,
+    "batch_pseudo": 112,
+    "batch_labeled": 16,
+    "epochs": 20,
+    "epochs_round": "2,4",
+    "start_round": "teacher",
+    "rate": 0.1,
+    "rate_round": 0.1,
+    "ema": 0.99,
+}
+"""A sixtieth of the images that a GPU learns in `cifar10-4k-fast`; so few that nets go on from their teachers."""
+
+SMALL_ONLINE: dict[str, Any] = {"labeled": 16, "unlabeled": 112, "rate": 0.1, "ema": 0.99}
+"""Of online methods that take SGD; the others keep their rate, and learn from 64 labeled and 64 unlabeled images."""
+
 SEEDS = (1, 2, 3)
 SETTINGS: dict[str, dict[str, Any]] = {
     "digits": {"labels": 40},
     "scenes": {"fractions": "0.3,0.6,1", "net": "fcn-8"},
     "voc-small-1of20": DECODERS | {"epochs": 15},
     "voc-small-1of50": DECODERS | {"epochs": 38},
+    "cifar10-4k": equal_minutes.ours("cifar10-4k") | SMALL_CIFAR,
 }
 """Digits with the labels of the demo, scenes with its three rounds and a net half as wide: minutes on a CPU."""
 
@@ -76,8 +97,8 @@ AS_THE_BASELINE: dict[str, Any] = {
 LONG = "baseline-long"
 """What --methods calls the Baseline of as many passes."""
 
-AFTER_ONLINE = "after-online"
-"""What --methods calls the row of DMT after an online method."""
+AFTER_ONLINE = {"after-online": "dmt", "cl-after-online": "cl"}
+"""What --methods calls the rows of DMT and of CL after an online method."""
 
 
 def passes(method: Method, config: Config) -> float:
@@ -99,11 +120,20 @@ def online(config: Config) -> Iterator[tuple[Method, type[StageOptions]]]:
 
 def settings_for(data: str) -> dict[str, Any]:
     """What a data set changes of its preset, before lengths are fitted."""
-    settings = SETTINGS[data]
-    if settings.get("net_b") != DECODERS["net_b"]:
-        return settings
-    kinds = [options for _, options in online(presets.get(data).config)]
-    return settings | {f"{kind.group}.{key}": value for kind in kinds for key, value in AS_THE_BASELINE.items()}
+    settings, config = SETTINGS[data], presets.get(data).config
+    for _, kind in online(config):
+        settings = settings | {f"{kind.group}.{key}": value for key, value in _of_online(data, config, kind).items()}
+    return settings
+
+
+def _of_online(data: str, config: Config, kind: type[StageOptions]) -> dict[str, Any]:
+    """What a data set changes of the options of online methods."""
+    if data.startswith("voc"):
+        return AS_THE_BASELINE
+    if not data.startswith("cifar"):
+        return {}
+    own = config.recipe.groups[kind].optimizer
+    return SMALL_ONLINE if own in ("sgd", "nesterov") else {"ema": SMALL_ONLINE["ema"]}
 
 
 def fitted(config: Config) -> dict[str, int]:
@@ -176,7 +206,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument(
-        "--methods", help=f"some of them, by name, {LONG} and {AFTER_ONLINE} among them; all if left out"
+        "--methods", help=f"some of them, by name, {LONG}, {' and '.join(AFTER_ONLINE)} among them; all if left out"
     )
     parser.add_argument("--data", dest="images", type=Path, default=Path("data"), help="where a data set lies")
     parser.add_argument("--seeds", type=configuration.seeds, default=list(SEEDS))
@@ -190,10 +220,11 @@ def main() -> None:
     plans = [(m.name, m.title, settings) for m in serving(config) if some is None or m.name in some]
     if some is None or LONG in some:
         plans.append((catalogue.baseline().name, "Baseline, as many passes", settings | {"epochs": long}))
-    if some is None or AFTER_ONLINE in some:
-        combined = settings | after_online(config)
-        title = f"{catalogue.get(combined['online_stage']).title}, then DMT"
-        plans.append(("dmt", title, combined))
+    combined = settings | after_online(config)
+    for own, name in AFTER_ONLINE.items():
+        if some is None or own in some:
+            title = f"{catalogue.get(combined['online_stage']).title}, then {catalogue.get(name).title}"
+            plans.append((name, title, combined))
     print(f"{passes(catalogue.get('dmt'), config):,.0f} passes each", flush=True)
     rows = known_rows(options.out, settings)
     for name, title, chosen in plans:
