@@ -1,5 +1,6 @@
 """What every page can do, in a real browser."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,17 @@ from tests.browser.conftest import HOSTILE, Seen
 
 Opener = Callable[..., Seen]
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+def require_background(seen: Seen, color: str) -> None:
+    """Waits, since a busy browser restyles a page only some time after a click or a reload.
+
+    The page's own policy forbids `wait_for_function`, which evaluates a string in it.
+    """
+    end = time.monotonic() + 20
+    while (found := seen.page.evaluate(BACKGROUND)) != color and time.monotonic() < end:
+        seen.page.wait_for_timeout(50)
+    assert found == color
 
 
 @pytest.fixture(scope="module")
@@ -96,15 +108,15 @@ def test_the_theme_is_the_systems_until_it_is_switched(open_page: Opener, file: 
     seen = open_page(file, color_scheme=scheme)
     colors = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}
     other = "dark" if scheme == "light" else "light"
-    assert seen.page.evaluate(BACKGROUND) == colors[scheme]
+    require_background(seen, colors[scheme])
     seen.page.locator("#theme").click()
-    assert seen.page.evaluate(BACKGROUND) == colors[other]
+    require_background(seen, colors[other])
     seen.page.reload()
-    assert seen.page.evaluate(BACKGROUND) == colors[other]
+    require_background(seen, colors[other])
     seen.page.locator("#theme").click()
-    assert seen.page.evaluate(BACKGROUND) == colors[scheme]
+    require_background(seen, colors[scheme])
     seen.page.emulate_media(media="print")
-    assert seen.page.evaluate(BACKGROUND) == colors["light"]
+    require_background(seen, colors["light"])
     assert not seen.page.locator("#theme").is_visible()
     seen.require_peace(file)
 
@@ -114,7 +126,7 @@ def test_where_nothing_can_be_remembered_the_switch_still_works(open_page: Opene
     seen.page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })")
     seen.page.reload()
     seen.page.locator("#theme").click()
-    assert seen.page.evaluate(BACKGROUND) == "rgb(20, 23, 28)"
+    require_background(seen, "rgb(20, 23, 28)")
     seen.require_peace(file)
 
 
