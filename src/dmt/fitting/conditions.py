@@ -34,9 +34,9 @@ class Conditions:
     watcher: progress.Watcher
     donors: Sequence[Path] = ()
     processes: Processes | None = None
-    worker: int | None = None  # which of several that train different stages; None for the process that runs the run
-    crew: Crew | None = None  # those workers; None if this process trains all stages
-    asked: tuple[str, bool | None] = ("auto", None)  # the device as a user names it, and whether steps are fast
+    worker: int | None = None
+    crew: Crew | None = None
+    asked: tuple[str, bool | None] = ("auto", None)
 
     def stops(self) -> bool:
         """Return whether to stop, for a reason of any process; all processes call this after every step."""

@@ -30,7 +30,7 @@ from dmt.tasks import opening
 from dmt.workers import crew
 
 FEW = 50
-"""With fewer validation images, the user is told that it may be chance when they end the rounds."""
+"""With fewer validation images, the user is told that the round after which they stop training may be chance."""
 
 
 def fit(

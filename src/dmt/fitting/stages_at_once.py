@@ -29,7 +29,7 @@ class StageAgenda(Agenda):
         self._settled = {work.place for work in session.works} - self._waiting.keys()
         self._after = {work.place: _parents(session, work) for work in self._waiting.values()}
         self._unmeasured = [job for job, _ in session.jobs]
-        self._needed: set[str] = set()  # places of stages that validation did not spare, titles of pairs to measure
+        self._needed: set[str] = set()  # places of stages that have to be trained, titles of pairs to score
         self._begun: dict[str, SiteOrder] = {}  # by title
         self._worked = False
 
@@ -122,7 +122,7 @@ def run(session: Session, crew: Crew, threads: int, device: tuple[str, bool | No
     )
 
     def log(number: int, found: dict[str, Any]) -> None:
-        if crew.address is not None:  # it may be another machine
+        if crew.address is not None:  # the worker may be on another machine
             runner.folder.log_session(found | {"worker": number, "command": environment.command()})
 
     with crew.started(threads, name) as (start, count):

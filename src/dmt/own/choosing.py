@@ -60,7 +60,7 @@ def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Fo
 
 
 def _short_side(contents: FolderContents) -> int:
-    """Return the median of the shorter sides over a sample of photos from all over the folder."""
+    """Return the median of the shorter sides of at most `LOOKED_AT` photos, taken at a regular stride."""
     known, others = contents.labeled, contents.unlabeled
     every = range(len(known) + len(others))
     places = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
@@ -98,7 +98,7 @@ def _most(net: Net, large: bool, unlabeled: int) -> int:
 
 
 def _sides(*nets: str | None) -> int:
-    """Return a number of which image sides must be multiples, so that the nets' patches divide them evenly."""
+    """Return the number that image sides must be multiples of, so that the nets' patches divide them evenly."""
     patches = [names.patch(net) for net in nets if net is not None]
     return math.lcm(*(16 if 16 % patch == 0 else patch for patch in patches))
 

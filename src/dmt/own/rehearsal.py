@@ -166,7 +166,7 @@ def _read(config: Config, contents: FolderContents, device: torch.device, patien
 
 
 def _spread(photos: Sequence[Photo], count: int) -> tuple[Photo, ...]:
-    """Return up to ``count`` photos, spread evenly over the sequence."""
+    """Return at most ``count`` photos, taken at a regular stride."""
     places = range(len(photos))[:: max(1, len(photos) // count)][:count]
     return tuple(photos[place] for place in places)
 

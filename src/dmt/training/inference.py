@@ -192,7 +192,7 @@ def label(
         processes: processes that share the batches; each of them returns the labels of all images.
         soft: also return the probabilities of all classes.
     """
-    # allocated at once: small results between the large tensors of a forward pass would fragment the heap
+    # allocated at once: small results between the large tensors of forward passes would keep the heap from shrinking
     whole = torch.zeros(len(images), len(task.classes)) if soft else None
     target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)), whole)
     with in_eval_mode(nets):

@@ -239,7 +239,7 @@ class Trainer:
             batchnorm_sync.separate(module)
 
     def _generator(self) -> torch.Generator:
-        # not torch.manual_seed: before CUDA is initialized, it queues a call for every device at every step
+        # torch.manual_seed would queue a call for CUDA in every step and, where CUDA is not in use, keep them all
         if self.execution.on_cuda:
             return torch.cuda.default_generators[self.device.index or 0]
         return torch.default_generator
