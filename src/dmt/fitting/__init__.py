@@ -1,1 +1,1 @@
-"""Training what a run still lacks: `fit`, stage by stage."""
+"""Training of a run: `fit`, which trains the stages that are still missing."""

@@ -1,6 +1,6 @@
-"""What a finished stage is worth: scores against truth, and an audit of the labels it learned from.
+"""Evaluation of a finished stage: scores against ground truth, and an audit of the labels that it learned from.
 
-All of it is for the journal. Nothing goes back into training.
+The results are for the journal only. Nothing goes back into training.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,9 +22,11 @@ Scores = dict[str, dict[str, dict[str, dict[str, Any]]]]
 
 
 def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> Scores:
-    """By split, line and copy of the net, raw and ema. A split without images is left out.
+    """Score all nets of a stage, and write their evidence to ``place``.
 
-    What the nets said of every image goes to ``place``, and the digest of that file to their scores.
+    Returns:
+        Scores by split, line and copy ("raw" or "ema"), each with the digest of its evidence file. Splits without
+        images are left out.
     """
     images = {"validation": task.validation, "test": task.test}
 
@@ -44,10 +46,10 @@ def scores(trainer: Trainer, task: Task, splits: Iterable[str], place: Path) -> 
 def pseudo_labels(
     trainer: Trainer, task: Task, audit: Audit[Any], pseudo: PseudoLabels[Any], observed: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """How wrong they were, plain and as the finished student weighs them.
+    """Audit pseudo labels, both unweighted and as the finished student weights them.
 
     Args:
-        observed: what the audit's observer counted while they were made.
+        observed: what the audit's observer counted while the labels were made.
     """
     objective = trainer.objective
     weighs = isinstance(objective, Stored) and objective.weighs
@@ -56,7 +58,7 @@ def pseudo_labels(
 
 
 def weighed(trainer: Trainer, task: Task, pseudo: PseudoLabels[Any], chosen: Tensor | None = None) -> Iterator[Weighed]:
-    """What the student learns from the chosen unlabeled images, by default from all, and how much it counts."""
+    """Yield the labels that the student learns and their weights, for the chosen unlabeled images, or for all."""
     images = task.unlabeled if chosen is None else task.unlabeled.take(chosen)
     objective = trainer.objective
     for view, output in inference.logits(_student(trainer), task, images, trainer.device):
@@ -69,7 +71,7 @@ def weighed(trainer: Trainer, task: Task, pseudo: PseudoLabels[Any], chosen: Ten
 
 
 def _student(trainer: Trainer) -> nn.Module:
-    """The net of a stage that learns from stored labels: it has one."""
+    """Return the only net of a stage that learns from stored labels."""
     net: nn.Module
     (net,) = trainer.nets.values()
     return net

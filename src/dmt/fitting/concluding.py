@@ -1,4 +1,4 @@
-"""The end of a stage: its nets are scored, its pseudo labels audited, and its journal says what came out."""
+"""The end of a stage: its nets are scored, its pseudo labels audited, and the results written to its journal."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from dmt.training.trainer import Trainer
 
 
 def conclude(work: Work, trainer: Trainer, lesson: Lesson | None, opened: tuple[Task, Audit[Any]], place: Path) -> str:
-    """Scores and audit of a finished stage go to the journal, and nowhere else; returns them in words."""
+    """Write scores, audit and cost of a finished stage to its journal; return the scores in words."""
     task, audit = opened
     seconds = (Checkpoint(place).state() or {})["seconds"]
     steps = trainer.steps
@@ -29,7 +29,7 @@ def conclude(work: Work, trainer: Trainer, lesson: Lesson | None, opened: tuple[
         "looked": steps * step.looked,
         "seconds": seconds,
     }
-    # the Oracle was trained on the validation images too
+    # the Oracle was trained on the validation images, too
     splits = () if work.stage.before else ("test",) if work.stage.truth == "everything" else ("validation", "test")
     scores = assessment.scores(trainer, task, splits, place)
     checked = None if lesson is None else lesson.judge(trainer, task, audit, place)
@@ -42,7 +42,7 @@ def conclude(work: Work, trainer: Trainer, lesson: Lesson | None, opened: tuple[
 
 
 def _said(scores: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]) -> str:
-    """A stage's scores in words: on the test images or, where there are none, on the validation images."""
+    """Describe a stage's scores on the test images or, if there are none, on the validation images."""
     split = next((split for split in ("test", "validation") if split in scores), None)
     if split is None:
         return "done"

@@ -1,4 +1,4 @@
-"""Where and how a run works."""
+"""Conditions under which a run trains: device, paths, progress, stopping and processes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,18 @@ from dmt.workers.crew import Crew
 
 @dataclass(frozen=True)
 class Conditions:
-    """Where and how a run works. None of this enters an identity: a run may move and be resumed elsewhere.
+    """Where and how a run trains. None of this enters a stage's identity, so a run can be resumed elsewhere.
 
-    A GPU rounds differently and draws other augmentations than a CPU; each is as valid as the other.
+    A GPU rounds differently and draws other augmentations than a CPU, but either result is valid.
+
+    Attributes:
+        data_folder: where data sets are, or the user's folder.
+        checkpoint_every: seconds between checkpoints within a stage.
+        donors: run folders whose finished stages may be reused.
+        processes: processes that train each stage together; None for this one alone.
+        worker: number of this worker among those that train different stages; None in the main process.
+        crew: these workers; None if this process trains all stages.
+        asked: the device as named by the user, and whether steps are fast.
     """
 
     data_folder: Path
@@ -25,12 +34,12 @@ class Conditions:
     watcher: progress.Watcher
     donors: Sequence[Path] = ()
     processes: Processes | None = None
-    worker: int | None = None  # which of several that train different stages; None for the process that runs the run
-    crew: Crew | None = None  # those workers; None if this process trains all stages
-    asked: tuple[str, bool | None] = ("auto", None)  # the device as a user names it, and whether steps are fast
+    worker: int | None = None
+    crew: Crew | None = None
+    asked: tuple[str, bool | None] = ("auto", None)
 
     def stops(self) -> bool:
-        """Asked after every step, by all processes at once: a reason of one is a reason for all."""
+        """Return whether to stop, for a reason of any process; all processes call this after every step."""
         if self.processes is None:
             return self.stop()
         return self.stop.adopt(self.processes.largest(self.stop.reason))

@@ -1,4 +1,4 @@
-"""A task as nets with frozen encoders see it: the features of every image, computed once."""
+"""Conversion of a task to stored features of frozen encoders, computed once for every image."""
 
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,7 @@ SETS = ("labeled", "unlabeled", "validation", "test")
 
 @dataclass(frozen=True)
 class FeatureMaker:
-    """Makes the features that a run needs, in a folder."""
+    """Computes the features that a run needs, and stores them in a folder."""
 
     config: Config
     starts: Starts
@@ -34,10 +34,10 @@ class FeatureMaker:
     stop: Stop
 
     def of(self, task: Task) -> Task:
-        """The task in features of all encoders, or as it is where nets look at images in every step."""
+        """Return the task as features of all encoders, or unchanged if nets process images in every step."""
         config, data = self.config, self.config.data
         lines = "AB" if config.recipe.shape == "pair" else "A"
-        nets: dict[str, str] = {}  # each net, and the first line that has it
+        nets: dict[str, str] = {}  # net -> the first line with this net
         for line in lines:
             nets.setdefault(config.net_of(line), line)
         alike = all(self.starts.digests[line] == self.starts.digests[nets[config.net_of(line)]] for line in lines)
@@ -54,7 +54,7 @@ class FeatureMaker:
         sets, before = {}, 0
         for name in SETS:
             images = getattr(task, name)
-            views = data.stored_views if name in ("labeled", "unlabeled") else 1  # the others are only looked at
+            views = data.stored_views if name in ("labeled", "unlabeled") else 1  # the others are only scored
 
             def tell(done: int, of: int, before: int = before) -> None:
                 self.watcher.busy("features of the photos", before + done, photos * len(encoders))

@@ -1,4 +1,4 @@
-"""A run on a user's folder: what nobody asked for is chosen, errors are looked for, and a budget is planned for."""
+"""Preparation of a run on a user's folder: automatic choices, a check for errors, and a schedule for a budget."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,13 +20,13 @@ from dmt.runs.folder import Folder
 from dmt.tasks import opening
 
 SHORT = 0.5
-"""Share of its length to which a budget may cut a Baseline before gains over it are doubted."""
+"""Gains over a Baseline are doubted if a budget shortens it to this share of its epochs or less."""
 
 
 def own_folder(data: str | Path) -> Path | None:
-    """The folder of images that ``data`` names; None if it names a preset.
+    """Return the folder of images that ``data`` names, or None if it names a preset.
 
-    Presets that stand for a user's folder are, as an argument, names of folders.
+    The names of the presets for users' folders, such as "photos", are read as names of folders.
     """
     own = isinstance(data, Path) or data in presets.OWN
     if not own and data in presets.PRESETS:
@@ -43,10 +43,11 @@ def own_folder(data: str | Path) -> Path | None:
 
 
 def prepare(images: Path, request: Request, folder: Folder, conditions: Conditions) -> Prepared:
-    """Everything for a folder of images: chosen and checked when a run is new, as it was when it is resumed.
+    """Choose and check everything for a run on a folder of images; a resumed run keeps its choices.
 
     Args:
-        folder: of the run.
+        images: the user's folder.
+        folder: the folder of the run.
     """
     preset, notes = _chosen(images, request, folder, conditions)
     warnings = _errors(images, request, folder, conditions)
@@ -63,7 +64,7 @@ def prepare(images: Path, request: Request, folder: Folder, conditions: Conditio
 
 
 def _chosen(images: Path, request: Request, folder: Folder, conditions: Conditions) -> tuple[Preset, tuple[str, ...]]:
-    """What was chosen for a user's folder: now, or when the run to resume was made."""
+    """Return the preset for a user's folder, with notes about it: a new one, or that of the run to resume."""
     if not folder.begun:
         asked = Asked.of(request.settings, request.starts)
         setup = choosing.choose(images, conditions.execution.device, asked)
@@ -75,9 +76,10 @@ def _chosen(images: Path, request: Request, folder: Folder, conditions: Conditio
 
 
 def _errors(images: Path, request: Request, folder: Folder, conditions: Conditions) -> tuple[str, ...]:
-    """What `dmt check` calls errors, looked for once in the life of a run: a new one with any is refused.
+    """Return the errors that `dmt check` finds in the folder, which are looked for once per run.
 
-    A run from before there was this check is resumed, and from then on says what is wrong.
+    A new run with errors is refused unless the user insists. A run from a release without this check is checked when
+    it is resumed, and reports the errors from then on.
     """
     if folder.begun and (known := folder.warnings()) is not None:
         return known
@@ -88,14 +90,14 @@ def _errors(images: Path, request: Request, folder: Folder, conditions: Conditio
 
 
 def _settings(request: Request, folder: Folder) -> Mapping[str, Any]:
-    """Those asked for, but what was fitted to a budget when the run was new stays as it is."""
+    """Return the user's settings, without those that a budget may have changed when a resumed run was new."""
     if request.budget is None or not folder.begun:
         return request.settings
     return {key: value for key, value in request.settings.items() if key not in planning.SHORTENED}
 
 
 def _usual(config: Config, compared: bool, folder: Folder) -> list[str]:
-    """What is trained if nobody asks for methods; in a run that is resumed, what folds of its labels preferred."""
+    """Return the default methods; in a resumed run, with the method that cross-validation preferred."""
     preferred = folder.manifest().get("search", {}).get("method") if folder.begun else None
     beside, usual = catalogue.baseline().name, preferred or catalogue.default().name
     if not config.data.sizes.unlabeled:
@@ -111,7 +113,7 @@ def _instead(settings: Mapping[str, Any]) -> tuple[str, ...]:
 def _within_budget(
     config: Config, images: Path, methods: Sequence[str], conditions: Conditions
 ) -> tuple[Config, tuple[str, ...]]:
-    """A schedule for the time that is left after timing a few steps."""
+    """Fit the schedule to the time that is left after a rehearsal; return it with lines about what was given up."""
     contents = opening.contents_of(config.data, images)
     rates = rehearsal.rehearse(config, contents, conditions.execution, methods)
     return planning.within(config, contents, rates, conditions.stop.left, methods)

@@ -1,4 +1,4 @@
-"""What all processes but the first do: they help to label and to train, and write nothing but their own cache."""
+"""The processes other than the first of several: they help to label and to train, and write only their own cache."""
 
 from dataclasses import dataclass, replace
 
@@ -20,9 +20,9 @@ from dmt.training import loop
 
 
 def help_out(processes: Processes, execution: Execution) -> None:
-    """Carry out orders of the first process until it dismisses us."""
+    """Carry out orders of the first process until it dismisses this one."""
     stop = Stop()
-    with stop.on_signals():  # the first signal asks all processes to stop, at a step
+    with stop.on_signals():  # a first signal makes all processes stop after a step
         order = processes.said()
         if not isinstance(order, Open):
             return
@@ -37,14 +37,14 @@ def help_out(processes: Processes, execution: Execution) -> None:
 
 @dataclass(frozen=True)
 class Helper:
-    """One of the processes that help, with its data."""
+    """A helping process with its data."""
 
     runner: Runner
     conditions: Conditions
     processes: Processes
 
     def carry_out(self, order: Label | Train) -> None:
-        """Do what the first process asks for."""
+        """Carry out one order of the first process."""
         if isinstance(order, Label):
             self._label(order)
         else:

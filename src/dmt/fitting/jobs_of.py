@@ -1,4 +1,4 @@
-"""The jobs of a run that a stage serves."""
+"""The jobs of a run that a stage belongs to."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,15 @@ from dmt.runs.folder import Job
 from dmt.runs.identity import Work
 
 Jobs = Sequence[tuple[Job, list[Work]]]
-"""All of a run, each with its stages."""
+"""The jobs of a run, each with its stages."""
 
 
 def titles(work: Work, jobs: Jobs) -> str:
-    """'CL, DMT A0, seed 1': all methods that a stage serves."""
+    """Return the title of a stage with all its methods, such as 'CL, DMT A0, seed 1'."""
     methods = [catalogue.METHODS[job.method].title for job, works in jobs if work in works]
     return f"{', '.join(methods)} {work.stage.name}, seed {work.seed}"
 
 
 def family(work: Work, jobs: Jobs) -> list[Work]:
-    """All stages of a plan that holds this one, among them its parents."""
+    """Return all stages of one plan that contains this stage, including its parents."""
     return next(works for _, works in jobs if work in works)

@@ -1,4 +1,4 @@
-"""What the first of several processes has the others do, and the labels that it hands them."""
+"""Orders and pseudo labels that the first of several processes sends to the others."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
 
 PIECE = 1 << 26
-"""Bytes of label planes in one message."""
+"""Maximum number of bytes of label planes in one message."""
 
 PLANES = "planes"
-"""Said in place of labels of pixels, which follow."""
+"""Placeholder sent instead of pixel labels, which follow in separate messages."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """Read the data of a run."""
+    """Order to read the data of a run."""
 
     config: Config
     starts: Starts
@@ -39,14 +39,14 @@ class Open:
 
 @dataclass(frozen=True)
 class Label:
-    """Take turns in labeling for a stage."""
+    """Order to help label the unlabeled images for a stage."""
 
     work: Work
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train a stage together."""
+    """Order to train a stage together."""
 
     work: Work
     steps: int
@@ -57,19 +57,19 @@ Order = Open | Label | Train
 
 
 def give(processes: Processes | None, order: Order | None) -> None:
-    """Have the others carry out an order; None dismisses them."""
+    """Send an order to the other processes; None dismisses them."""
     if processes is not None:
         processes.said(order)
 
 
 def align_nets(processes: Processes | None, nets: Sequence[nn.Module]) -> None:
-    """Give all processes the parameters that the first has in these nets."""
+    """Copy parameters and buffers of these nets from the first process to all others."""
     if processes is not None:
         processes.align(each for net in nets for each in (*net.parameters(), *net.buffers()))
 
 
 def hand_out(processes: Processes | None, pseudo: PseudoLabels[Any] | None) -> None:
-    """Give the others the pseudo labels of a stage."""
+    """Send the pseudo labels of a stage to the other processes."""
     if processes is None:
         return
     if pseudo is None or not isinstance(pseudo.labels, Ragged):
@@ -80,7 +80,7 @@ def hand_out(processes: Processes | None, pseudo: PseudoLabels[Any] | None) -> N
 
 
 def handed_out(processes: Processes, task: Task, cache: Path) -> PseudoLabels[Any] | None:
-    """What the first process hands out."""
+    """Receive the pseudo labels that the first process sends with `hand_out`."""
     said: PseudoLabels[Any] | str | None = processes.said()
     if not isinstance(said, str):
         return said
@@ -91,6 +91,6 @@ def handed_out(processes: Processes, task: Task, cache: Path) -> PseudoLabels[An
 
 
 def _pieces(*planes: Ragged) -> Iterator[Tensor]:
-    """Of their memory, small enough to send."""
+    """Yield the memory of planes in pieces small enough to send."""
     for each in planes:
         yield from torch.split(each.pixels.view(torch.uint8), PIECE)

@@ -1,4 +1,4 @@
-"""What was asked of a run, and what it comes to once the data are known."""
+"""The user's request for a run, and the prepared run once the data are known."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,20 +15,21 @@ from dmt.runs import starting
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for. All of it may decide what is trained; how and where is in `Conditions`.
+    """What the user asked for, as far as it may affect what is trained; how and where is in `Conditions`.
 
     Attributes:
         data: a folder of images, or the name of a preset.
         out: the run's folder.
-        methods: names; None for what is usual with the data.
-        seeds: each decides a split and every random number.
+        methods: names of methods; None for the default with these data.
+        seeds: each seed determines a split and all random numbers.
         settings: option -> value; ``group.option`` for those of one method.
         starts: line -> what its fresh nets start from.
-        baseline: whether a Baseline is trained beside methods whose gain is asked for.
-        keep: which round's nets are used, the "best" or the "last"; None for as it was.
+        baseline: whether to train a Baseline beside methods, to measure their gain.
+        keep: which round's nets are used, the "best" or the "last"; None to leave it unchanged.
         budget: seconds that the schedule of a new run on a user's folder has to fit.
-        anyway: whether a user's folder is trained on although there are errors in it.
-        folds: whether folds of a user's labels may choose rates, lengths, γ and the method of a new run.
+        anyway: whether to train on a user's folder in spite of errors in it.
+        folds: whether cross-validation may choose learning rates, lengths, γ and the method of a new run on a user's
+            folder.
     """
 
     data: str | Path
@@ -44,25 +45,26 @@ class Request:
     folds: bool = True
 
     def methods_or(self, *usual: str) -> tuple[str, ...]:
-        """What to train: the methods asked for or else the usual, and a Baseline that they are compared with."""
+        """Return the requested methods, or the usual ones, and with them the Baseline unless it is turned off."""
         wanted = usual if self.methods is None else self.methods
         return tuple(catalogue.with_baseline(wanted)) if self.baseline else wanted
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a request comes to.
+    """A request with everything that was decided for it.
 
     Attributes:
-        preset: what the data are known as, and what nets start from if nobody says.
-        config: every option, with what was asked for.
-        methods: names of all that is trained.
+        preset: the preset of the data, which also defines what nets start from by default.
+        config: all options, including the requested ones.
+        methods: names of all methods to train.
         images: a user's folder; None for a data set.
-        notes: lines about what was chosen.
+        notes: lines about automatic choices.
         warnings: errors in a user's folder.
-        search: what folds of a user's labels chose, and how.
-        pool: how far the unlabeled photos of a user are like the labeled ones.
-        shortened: how much shorter first nets are trained than they should be, to fit a budget; empty if they are not.
+        search: the choices of cross-validation and all trials, for the manifest.
+        pool: how similar the unlabeled photos of a user are to the labeled ones.
+        shortened: by how much a budget shortened the training of the first nets, if so much that gains over them are
+            doubtful, else empty.
     """
 
     preset: Preset
@@ -77,12 +79,12 @@ class Prepared:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All that a user should read before it begins."""
+        """Lines to show to the user before the run begins."""
         return (*self.notes, *(f"warning: {each}" for each in self.warnings))
 
 
 def several(seed: int | Iterable[int]) -> tuple[int, ...]:
-    """One seed or more, each once."""
+    """Return one or more seeds as a tuple without duplicates."""
     seeds: Iterable[Any] = seed if isinstance(seed, Iterable) and not isinstance(seed, str | bytes) else [seed]
     found = list(dict.fromkeys(seeds))
     for each in found:
@@ -92,10 +94,10 @@ def several(seed: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def names(method: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """One method or more, each once; None if nobody asked for any."""
+    """Return one or more methods as a tuple without duplicates, or None if none were requested."""
     return None if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
 
 
 def by_line(start: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Line -> start, of a start for all lines or of one for each."""
+    """Return a mapping from line to start, given a start for all lines or such a mapping."""
     return starting.parse([start]) if isinstance(start, str) else dict(start or {})

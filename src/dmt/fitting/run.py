@@ -1,4 +1,4 @@
-"""A run: methods × seeds, as stages trained once each, in one folder that can be stopped, moved and resumed."""
+"""A run: methods × seeds as stages that are trained once each, in a folder; it can be stopped, moved and resumed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ from dmt.tasks import opening
 from dmt.workers import crew
 
 FEW = 50
-"""Validation images below which a user is told that ending rounds by them is a matter of chance."""
+"""With fewer validation images, the user is told that the round after which they stop training may be chance."""
 
 
 def fit(
@@ -56,46 +56,51 @@ def fit(
     jobs: int | None = None,
     on: str | None = None,
 ) -> Report:
-    """Train one or more methods on a data set and report what came out.
+    """Train one or more methods on a data set and report the results.
 
     Repeating the call resumes where it stopped: finished stages are skipped, an interrupted one continues, and the
-    result equals that of an unbroken run. Stages that several methods have in common are trained once.
+    result equals that of an uninterrupted run. Stages that several methods have in common are trained once.
 
-    In processes that torchrun started, all of them train each stage together; the first writes and speaks.
+    In processes started by torchrun, all of them train each stage together, and only the first writes files and
+    messages.
 
     Args:
         data: a folder of your own images, or a preset, e.g. "digits", "cifar10-4k" or "voc-1of20".
         out: the run's folder; nothing is written elsewhere.
-        method: one or more of `dmt list`; "dmt" by default, on your images with a GPU what cross-validation prefers.
-        baseline: train a Baseline too wherever pseudo labels teach, so that the gain is known. It shares its stages
-            with the other methods and costs nothing, but with ``share``: then it is two trainings more.
-        keep: which nets of a method to use: of the "last" round, or of the "best" by validation. As it was for a run
-            that is resumed, and else the last. It may be changed at any time.
-        seed: one or more; a seed decides the split and every random number.
+        method: one or more of `dmt list`; by default "dmt" or, on your images with a GPU, what cross-validation
+            prefers.
+        baseline: also train a Baseline for methods that learn from pseudo labels, so that their gain is known. It
+            shares its stages with the other methods and costs nothing, except with ``share``, where it takes two more
+            trainings.
+        keep: which nets of a method to use, those of the "last" round or of the "best" by validation. By default
+            unchanged for a resumed run, and "last" for a new one. It may be changed at any time.
+        seed: one or more seeds; each determines the split and all random numbers.
         settings: options that differ from the preset, by key, e.g. ``{"gamma": 5.0, "online.threshold": 0.95}``.
         start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
-        data_folder: where a data set that is not embedded lies.
+        data_folder: where data sets that are not included in the package are stored.
         device: "auto", "cpu", "cuda" or "cuda:N".
         fast: compile steps and, on CUDA, record them as a graph; by default on CUDA only.
-        budget: stop cleanly after so many seconds. A new run on your images gets a schedule that fits.
+        budget: stop cleanly after this many seconds. A new run on your images gets a schedule that fits.
         checkpoint_every: seconds between checkpoints within a stage.
-        watcher: hears of progress; bars or lines by default.
-        stop: several runs may share one; a budget of its own changes no schedule.
-        donors: run folders whose finished stages are taken over where this run would train the same.
-        anyway: train on a folder though `dmt check` finds errors in it; the run and its reports then say so.
-        folds: let cross-validation on the labels of your images choose rates, lengths, γ and method of a new run.
-        jobs: how many stages that do not wait for each other are trained at once, each by a process of its own.
-        on: "ray" or "ray:ADDRESS" for workers of a Ray cluster; ``jobs`` of them, or as many as it has room for.
+        watcher: receives progress; by default it is shown as bars or lines.
+        stop: replaces the one made from ``budget``, so that several runs can share it; its own budget does not affect
+            the schedule.
+        donors: run folders whose finished stages are reused where this run would train the same.
+        anyway: train on a folder although `dmt check` finds errors in it; the run and its reports then say so.
+        folds: let cross-validation on the labels of your images choose learning rates, lengths, γ and the method of a
+            new run.
+        jobs: how many stages that do not depend on each other are trained at once, each in its own process.
+        on: "ray" or "ray:ADDRESS" for workers on a Ray cluster: ``jobs`` of them, or as many as it has room for.
 
     Returns:
-        What came out. ``print`` shows tables and the verdict; as numbers, ``report.scores["dmt"][1]`` is the final
+        The report. ``print`` shows tables and the verdict; as numbers, ``report.scores["dmt"][1]`` is the final
         model's test score with seed 1, ``report.gain("dmt")`` the points over the Baseline by seed, and
         ``report.per_class("dmt")`` the score of each class by its name.
 
     Raises:
-        DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
+        DmtError: for errors that the caller can fix; `Stopped` when stopped by the budget or a signal.
     """
-    ending = stop or Stop(budget)  # from here on time counts
+    ending = stop or Stop(budget)  # the time of the budget starts here
     workers = crew.of(jobs, on)
     if workers is not None and joining.launched():
         raise ConfigError("torchrun trains one stage by all processes; start it without --jobs and --on")
@@ -125,7 +130,7 @@ def fit(
 
 
 def train(asked: Request, conditions: Conditions) -> None:
-    """Train what was asked for, or what its folder still lacks."""
+    """Train what was requested, or what is still missing in the run's folder."""
     folder = Folder(asked.out)
     folder.require_ours()
     if not conditions.execution.on_cuda:
@@ -140,7 +145,7 @@ def train(asked: Request, conditions: Conditions) -> None:
         conditions.watcher.note(line)
     conditions = replace(conditions, data_folder=prepared.images or conditions.data_folder)
     runner = Runner(prepared.config, folder, starts, conditions)
-    runner.open(asked.seeds)  # data and nets are tried before the folder is bound to a configuration
+    runner.open(asked.seeds)  # data and nets are tested before the folder is bound to a configuration
     _require_validation(asked, prepared, runner.validation_images, conditions)
     prepared = searching.settle(asked, prepared, starts, runner, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions) as threads:
@@ -155,7 +160,7 @@ def train(asked: Request, conditions: Conditions) -> None:
 
 
 def _prepare(asked: Request, folder: Folder, conditions: Conditions) -> Prepared:
-    """What to train and with which options: a data set brings them, for a user's folder they are chosen."""
+    """Decide what to train, with options from the preset of a data set, or chosen for a user's folder."""
     images = folder_policy.own_folder(asked.data)
     if images is not None:
         return folder_policy.prepare(images, asked, folder, conditions)
@@ -165,7 +170,7 @@ def _prepare(asked: Request, folder: Folder, conditions: Conditions) -> Prepared
 
 
 def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:
-    """What a run is bound to."""
+    """Return the entries of the manifest that a run is bound to."""
     head: dict[str, Any] = {
         "data": prepared.preset.name,
         "folder": None if prepared.images is None else str(prepared.images.resolve()),
@@ -185,10 +190,10 @@ def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:
 
 @contextmanager
 def _claimed(folder: Folder, head: dict[str, Any], conditions: Conditions) -> Iterator[int]:
-    """Within, the folder is ours, signals stop the run cleanly, and it computes as it did when it was new.
+    """Claim the run's folder, stop cleanly on signals, and compute with as many threads as when the run was new.
 
     Yields:
-        How many threads it uses. Several processes have the cores of a machine to share, as torchrun tells them.
+        The number of threads. Several processes share the cores of a machine and use no more than torchrun allows.
     """
     with conditions.stop.on_signals(), folder.claimed(head) as manifest:
         threads = manifest["threads"]
@@ -201,13 +206,13 @@ def _claimed(folder: Folder, head: dict[str, Any], conditions: Conditions) -> It
 
 
 def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -> None:
-    """Refuse what cannot mean anything, before anything is written."""
+    """Refuse requests that make no sense, before anything is written."""
     config = prepared.config
     if config.data.sizes.pixels and not config.recipe.per_class:
         raise ConfigError("pixels are ranked within each class; leave per_class=true")
     for method in map(catalogue.get, prepared.methods):
         _require_fitting(method, prepared)
-        method.plan(config.recipe)  # it may have options that mean nothing
+        method.plan(config.recipe)  # raises for options that make no sense
     if asked.keep not in (None, "best", "last"):
         raise ConfigError(f"keep takes best or last, not '{asked.keep}'")
     if not conditions.checkpoint_every >= 0:
@@ -217,7 +222,7 @@ def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -
 
 
 def _require_nets(asked: Request, prepared: Prepared) -> None:
-    """Refuse nets that were asked for and do not exist, before a plan is told that needs them."""
+    """Refuse requested nets that do not exist, before notes about the plan are shown."""
     config = prepared.config
     if asked.settings.keys() & {"net", "net_b"}:
         for name in dict.fromkeys(map(config.net_of, "AB")):
@@ -225,7 +230,7 @@ def _require_nets(asked: Request, prepared: Prepared) -> None:
 
 
 def _require_validation(asked: Request, prepared: Prepared, images: int, conditions: Conditions) -> None:
-    """Refuse to choose rounds by validation without images for it, and say so if there are few."""
+    """Refuse to choose rounds by validation without validation images, and warn if there are few."""
     stops = prepared.config.recipe.stop_rounds is not None
     if not images and (asked.keep == "best" or stops):
         who = "--keep best" if asked.keep == "best" else "stop_rounds"
@@ -238,7 +243,7 @@ def _require_validation(asked: Request, prepared: Prepared, images: int, conditi
 
 
 def _require_fitting(method: Method, prepared: Prepared) -> None:
-    """Refuse a method that these data cannot be given to."""
+    """Refuse a method that cannot be used with these data or nets."""
     sizes = prepared.config.data.sizes
     what: Labeled = "pixels" if sizes.pixels else "images"
     if what not in method.serves:

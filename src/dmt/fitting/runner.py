@@ -1,4 +1,4 @@
-"""One run with its data: what there is to learn from, and how one of its stages is trained."""
+"""A run with its data, which labels, trains and scores one stage at a time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -39,19 +39,25 @@ from dmt.types import ProgressCallback
 
 
 class Runner:
-    """Has the data of a run, and trains its stages."""
+    """Holds the data of a run and trains its stages.
+
+    Attributes:
+        fingerprint: a hash of all images and labels, once they are open.
+        skipped: files that could not be read.
+        worked: whether a step was taken in this session.
+    """
 
     def __init__(self, config: Config, folder: Folder, starts: Starts, conditions: Conditions) -> None:
         self._config, self.folder, self._starts = config, folder, starts
         self._conditions = conditions
         self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
         self._in_features: dict[int, Task] = {}
-        self.fingerprint = ""  # of all images and labels, once they are open
-        self.skipped: tuple[str, ...] = ()  # files that could not be read
-        self.worked = False  # whether a step was taken in this session
+        self.fingerprint = ""
+        self.skipped: tuple[str, ...] = ()
+        self.worked = False
 
     def open(self, seeds: Sequence[int]) -> None:
-        """Read the data, split it for every seed, and see that the nets can be built."""
+        """Read the data, split it for every seed, and test that the nets can be built and compiled."""
         watcher, where = self._conditions.watcher, self._conditions.data_folder
         opened = opening.read(self._config.data, where, watcher.note, watcher.reading, self.cache)
         self.fingerprint, self.skipped = opened.fingerprint, opened.skipped
@@ -63,7 +69,7 @@ class Runner:
             trial.fits(task, name)
             if labeling_views.DROPOUT in self._config.recipe.labeling_views:
                 trial.drops(task, name)
-        if self.folder.starts() is None:  # a resumed run may need none of them any more
+        if self.folder.starts() is None:  # a resumed run may no longer need any of them
             for line, start in self._starts.files.items():
                 trial.fills(task, self._config.net_of(line), start)
         if starting.alike(self._starts, self._config):
@@ -73,7 +79,7 @@ class Runner:
 
     @property
     def cache(self) -> Path:
-        """Of this process, if there are several."""
+        """The cache folder of this process."""
         whole, at = self.folder.path / run_files.CACHE, self._conditions
         if at.worker is not None:
             return whole / f"worker-{at.worker}"
@@ -81,11 +87,11 @@ class Runner:
 
     @property
     def nets(self) -> StageNets:
-        """To build and read nets with."""
+        """Builder and reader of the run's nets."""
         return StageNets(self._config, self.folder, self._starts, self._conditions)
 
     def seen(self, seed: int) -> Task:
-        """The task as nets see it: with frozen encoders, in their features."""
+        """Return the task as nets see it: as stored features if their encoders are frozen, else as images."""
         if seed not in self._in_features:
             at, task = self._conditions, self._tasks[seed][0]
             others = tuple(run / run_files.CACHE for run in (self.folder.path, *at.donors))
@@ -95,28 +101,28 @@ class Runner:
         return self._in_features[seed]
 
     def opened(self, seed: int) -> tuple[Task, Audit[Any]]:
-        """The task as nets see it, and its audit."""
+        """Return the task as nets see it, and its audit."""
         return self.seen(seed), self._tasks[seed][1]
 
     def use(self, execution: Execution) -> None:
-        """Work with other conditions of the device from now on."""
+        """Replace the execution from now on."""
         self._conditions = replace(self._conditions, execution=execution)
 
     def watched_by(self, watcher: Watcher) -> None:
-        """Tell another one from now on."""
+        """Replace the watcher from now on."""
         self._conditions = replace(self._conditions, watcher=watcher)
 
     def images(self, seed: int) -> Task:
-        """The task in images, however nets see it."""
+        """Return the task as images, even if nets see stored features."""
         return self._tasks[seed][0]
 
     def audit(self, seed: int) -> Audit[Any]:
-        """What measures the pseudo labels of a seed."""
+        """Return the audit of pseudo labels for a seed."""
         return self._tasks[seed][1]
 
     @property
     def config(self) -> Config:
-        """Every option."""
+        """All options."""
         return self._config
 
     @property
@@ -126,27 +132,27 @@ class Runner:
 
     @property
     def conditions(self) -> Conditions:
-        """Where and how it works now."""
+        """The current conditions of training."""
         return self._conditions
 
     def adopt(self, config: Config) -> None:
-        """Train with other options: of the same data, and of nets with the same encoders."""
+        """Replace the options; data and encoders must stay the same."""
         if [config.stores_features(line) for line in "AB"] != [self._config.stores_features(line) for line in "AB"]:
             self._in_features.clear()
         self._config = config
 
     @property
     def threads_for(self) -> tuple[int, int, int]:
-        """The shape of the images that a step sees."""
+        """The shape (C, H, W) of the images in a step, by which the number of threads is chosen."""
         return next(iter(self._tasks.values()))[0].net_spec(self._config.net_of("A")).shape
 
     @property
     def validation_images(self) -> int:
-        """How many there are, of all seeds the fewest."""
+        """The smallest number of validation images over all seeds."""
         return min(len(task.validation) for task, _ in self._tasks.values())
 
     def labeling(self, work: Work) -> float:
-        """The part of the work that is its teacher's."""
+        """Return the cost of the teacher's labeling for a stage, in training passes over an image."""
         if work.stage.labels is None:
             return 0.0
         passes = work.stage.labels.passes * build.forward_share(self._config.net_of(work.stage.labels.line))
@@ -156,10 +162,10 @@ class Runner:
         """Label, train, score and audit one stage; each part is skipped if it was done before.
 
         Args:
-            family: all stages of a plan that holds it, by name.
-            warn: called once there are pseudo labels, before hours go into labels that are no good.
+            family: all stages of a plan that contains this one, by name.
+            warn: is called once there are pseudo labels, so that bad ones are noticed before hours of training.
         """
-        # every session takes at least one step, however small its budget: repeating it must come to an end
+        # every session takes at least one step, however small its budget, so that repeated sessions finish
         if self.worked and self._conditions.stop():
             raise self._conditions.stop.error()
         lesson = self._lesson(work, title, family)
@@ -203,25 +209,29 @@ class Runner:
         changed = None
         if state["device"] != device:
             changed = f"began on {state['device']}, resumes on {device}"
-        elif engine is not None and state.get("engine", engine) != engine:  # older checkpoints do not tell
+        elif engine is not None and state.get("engine", engine) != engine:  # not recorded in older checkpoints
             changed = f"began with {state['engine']} for its encoder, resumes with {engine}"
         if changed is not None:
             self._conditions.watcher.note(f"note: {title} {changed}: not repeatable bit for bit")
 
     def progress(self, title: str, in_budget: bool = True) -> ProgressCallback:
-        """Shows how far something other than steps is, and ends it where somebody wants the run to stop."""
+        """Return a callback that shows progress of work other than steps, and raises if the run is to stop.
+
+        Args:
+            in_budget: whether the end of the budget stops the work, too, once a step was taken in this session.
+        """
 
         def on_progress(done: int, of: int) -> None:
             self._conditions.watcher.busy(title, done, of)
             stop = self._conditions.stop
-            spent = in_budget and self.worked and stop()  # what was done is lost; a budget lets a first step happen
+            spent = in_budget and self.worked and stop()  # unfinished work is lost; a budget allows for a first step
             if spent or stop.asked:
                 raise stop.error()
 
         return on_progress
 
     def _lesson(self, work: Work, title: str, family: Mapping[str, Work]) -> Lesson | None:
-        """The pseudo labels of a stage: made once by its teacher, then read."""
+        """Return the pseudo labels of a stage, made by its teacher if they do not exist yet; None if it needs none."""
         wanted = work.stage.labels
         if wanted is None:
             return None

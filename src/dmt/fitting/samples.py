@@ -1,6 +1,6 @@
-"""A few unlabeled images as pictures, the same in every round: their labels, how these count, what came of them.
+"""Pictures of a few unlabeled images for the report, the same in every round, with labels, weights and predictions.
 
-A task says how many; of images that get one label each there are none.
+The task defines their number, which is zero for classification.
 """
 
 from pathlib import Path
@@ -24,13 +24,13 @@ from dmt.training.trainer import Trainer
 
 
 def chosen(task: Task) -> torch.Tensor:
-    """Positions of the samples in the unlabeled set."""
+    """Return the positions of the samples in the unlabeled set."""
     order = streams.stream("samples").permutation(len(task.unlabeled))[: task.samples]
     return torch.from_numpy(np.sort(order))
 
 
 def write_images(folder: Path, task: Task, audit: Audit[Any]) -> None:
-    """The images and, for the report alone, their masks."""
+    """Write the images and, for the report only, their true masks if they are known."""
     positions = chosen(task).tolist()
     kinds = ("image", "truth") if audit.known else ("image",)
     if all(len(list(folder.glob(f"*-{kind}.png"))) == len(positions) for kind in kinds):
@@ -44,7 +44,7 @@ def write_images(folder: Path, task: Task, audit: Audit[Any]) -> None:
 
 
 def write_round(folder: Path, trainer: Trainer, task: Task, pseudo: PseudoLabels[Any]) -> None:
-    """Of each sample: kept labels in colors, confidence and the finished student's weight in gray."""
+    """Write for each sample its kept labels in colors, and confidence and the finished student's weights in gray."""
     samples = chosen(task)
     if not len(samples):
         return
@@ -60,7 +60,7 @@ def write_round(folder: Path, trainer: Trainer, task: Task, pseudo: PseudoLabels
 
 
 def write_prediction(folder: Path, net: nn.Module, task: Task, device: torch.device) -> None:
-    """What a stage's net says of each sample, in the colors of the classes."""
+    """Write a net's prediction for each sample, in the colors of the classes."""
     positions = chosen(task)
     if not len(positions):
         return

@@ -1,4 +1,4 @@
-"""What folds of a user's labels decide before a run is bound to its options."""
+"""Cross-validation on a user's labels, before a run is bound to its options."""
 
 import time
 from dataclasses import replace
@@ -15,13 +15,13 @@ from dmt.runs.starting import Starts
 from dmt.tasks import pool
 
 SHARE = 0.25
-"""Of the rest of a budget that folds may take: repeated sessions must come to train."""
+"""Share of the remaining budget that cross-validation may take, so that repeated sessions get to train."""
 
 
 def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, conditions: Conditions) -> Prepared:
-    """The same with options that folds of the labels prefer, if the run is new and on a user's folder.
+    """Return the prepared run with the options that cross-validation prefers, if it is new and on a user's folder.
 
-    Options that were asked for stay as they are. What is found is written down with the run, and not searched again.
+    Options set by the user stay. The result is recorded with the run, and the search is not repeated.
     """
     folder, execution = runner.folder, conditions.execution
     if prepared.images is None or folder.begun or not asked.folds or not prepared.methods:
@@ -39,8 +39,8 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
         began, patience = time.monotonic(), SHARE * stop.left
         fitting = execution.for_net(prepared.config.net, task.pixels)
         tuning = fine_tuning.of(prepared.config, runner.images(asked.seeds[0]), asked.settings, execution.on_cuda)
-        # a schedule that was made to fit a budget holds for the method that it was made for
-        alone = prepared.config.recipe.online_stage == "none"  # else the user has combined DMT with one already
+        # a schedule that fits a budget is valid only for the method that it was made for
+        alone = prepared.config.recipe.online_stage == "none"  # else the user already combines DMT with another method
         open_to_others = asked.methods is None and asked.budget is None and alone
         others = [each.name for each in catalogue.alternatives("images")] if open_to_others else []
         search = Search(

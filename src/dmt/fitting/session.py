@@ -1,4 +1,4 @@
-"""What a run's folder still lacks: the stages of its jobs, each trained once, one after the other."""
+"""One session of a run: trains those stages of its jobs that are missing, one after the other."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -18,22 +18,28 @@ from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 
 Told = frozenset[tuple[int, tuple[str, ...], str, str, str]]
-"""What the guard said: of which seed and lines, and what."""
+"""Guard findings that were shown: seed, lines, kind, subject and remedy of each."""
 
 
 class Session:
-    """The jobs of a run that were asked for: methods × seeds."""
+    """The requested jobs of a run, methods × seeds.
+
+    Attributes:
+        jobs: the jobs with their stages: all methods of a seed, then the next seed.
+        works: the stages of all jobs, each once.
+        told: guard findings that were shown in this session.
+    """
 
     def __init__(self, runner: Runner, methods: Sequence[str], seeds: Sequence[int], keep: str | None = None) -> None:
-        """All methods of a seed, then the next seed. ``keep``: the best or last nets; None for as it was."""
+        """``keep``: which nets to use, the "best" or the "last"; None to leave it unchanged."""
         self.runner, self.methods, self.seeds = runner, tuple(methods), tuple(seeds)
         self._folder, self._known = runner.folder, runner.folder.jobs()
-        # one for the whole run: its jobs are compared
+        # the same for the whole run, since its jobs are compared
         self.keep = keep or next((job.keep for job in self._known), "last")
         self.jobs = [self._job(method, seed) for seed in seeds for method in methods]
         self.works = list({work.identity: work for _, works in self.jobs for work in works}.values())
-        self.told: Told = frozenset()  # by the guard, in this session
-        self._said: set[str] = set()  # which rounds ended
+        self.told: Told = frozenset()
+        self._said: set[str] = set()  # messages about rounds that validation ended
 
     @property
     def _watcher(self) -> Watcher:
@@ -47,7 +53,7 @@ class Session:
         return Job(method, seed, outline, list(plan.results), self.keep), works
 
     def begin(self) -> list[Work]:
-        """Write down what is to be trained, take over what others trained; returns the stages that are not spared."""
+        """Record the jobs and take over finished stages of donors; return the stages that validation has not ended."""
         if self.runner.skipped:
             listed = "".join(f"{line}\n" for line in self.runner.skipped)
             files.write(self._folder.path / run_files.SKIPPED, listed.encode(errors="replace"))
@@ -65,7 +71,7 @@ class Session:
         return works
 
     def run(self) -> None:
-        """Everything, in this process."""
+        """Train and measure everything in this process."""
         for work in self.begin():
             if self.ended_before(work):
                 self.spare(work)
@@ -75,20 +81,20 @@ class Session:
         self.measure_pairs([job for job, _ in self.jobs])
 
     def title(self, work: Work) -> str:
-        """For people: methods, stage and seed."""
+        """Return the title of a stage: methods, stage and seed."""
         return jobs_of.titles(work, self.jobs)
 
     def family(self, work: Work) -> dict[str, Work]:
-        """All stages of a plan that holds this one, by name."""
+        """Return all stages of a plan that contains this one, by name."""
         return {each.stage.name: each for each in jobs_of.family(work, self.jobs)}
 
     def finished(self, work: Work) -> bool:
-        """Whether nothing of a stage is left to do, the guard's part included."""
+        """Return whether nothing of a stage is left to do, including the guard."""
         journal = Journal(self._folder.stage(work.place) / run_files.JOURNAL)
         return self._folder.finished(work.place) and any(line["kind"] == "guard" for line in journal.read())
 
     def stage(self, work: Work) -> None:
-        """Label, train, score, audit and judge one stage; each part is skipped if it was done before."""
+        """Label, train, score and audit one stage and run the guard; each part is skipped if it was done before."""
         title, journal = self.title(work), Journal(self._folder.stage(work.place) / run_files.JOURNAL)
         with self._folder.stage_claimed(work.place):
             if not self._folder.finished(work.place):
@@ -97,11 +103,11 @@ class Session:
                 journal.write("guard", findings=[asdict(finding) for finding in self._warn(work, title)])
 
     def spare(self, work: Work) -> None:
-        """A stage is not needed any more."""
+        """Tell the watcher that a stage will not be trained."""
         self._watcher.spared(self._whole(work) - self._done(work))
 
     def _note_unvouched(self) -> None:
-        """Say if files of an older release are read, whose digests nobody knows."""
+        """Tell the user if the run has files of an older release, which stored no digests."""
         old = [work.stage.name for work in self.works if not Checkpoint(self._folder.stage(work.place)).vouched]
         if old:
             self._watcher.note(
@@ -110,16 +116,16 @@ class Session:
             )
 
     def prepare_compiling(self, steps: int) -> None:
-        """Blocks of a large net are compiled if there are steps enough, and a compiler."""
+        """Compile the blocks of a large net if the steps are enough for it to pay off, and there is a compiler."""
         execution = self.runner.conditions.execution.for_steps(steps)
         if execution.blocks and not trial.can_compile(execution):
             execution = replace(execution, blocks=False)
         self.runner.use(execution)
 
     def ended_before(self, work: Work) -> bool:
-        """Whether validation ended the rounds of all jobs before this stage; the journals say so."""
+        """Return whether, according to the journals, validation ended the rounds of all jobs before this stage."""
         patience = self.runner.config.recipe.stop_rounds
-        if patience is None or work.stage.round < patience + 2:  # no plan ends sooner
+        if patience is None or work.stage.round < patience + 2:  # rounds cannot end earlier
             return False
         manifest = self._folder.manifest()
         found = [reading.of_job(self._folder, manifest, job) for job, family in self.jobs if work in family]
@@ -130,7 +136,7 @@ class Session:
         return True
 
     def measure_pairs(self, jobs: Sequence[Job]) -> None:
-        """Both nets of finished pairs together, if that was not done before."""
+        """Score both nets of finished pairs together, if that was not done before."""
         for job in jobs:
             result = reading.of_job(self._folder, self._folder.manifest(), job)
             title = f"{catalogue.get(job.method).title}, seed {job.seed}"
@@ -140,7 +146,7 @@ class Session:
                 pair = Nets(nets, self.runner.seen(job.seed), self.runner.config, device)
                 together.measure(pair, self.runner.progress(f"both nets of {title}", in_budget=False)).write()
             if pairs:
-                fresh = replace(result)  # what was read before the measuring is not remembered
+                fresh = replace(result)  # without the cached properties that were read before measuring
                 self._watcher.note(f"{title}: {together.told(fresh)}")
 
     def _say_once(self, text: str) -> None:
@@ -158,14 +164,14 @@ class Session:
         return trained + (self.runner.labeling(work) if Store.exists(place) else 0.0)
 
     def _warn(self, work: Work, title: str) -> list[guard.Finding]:
-        """Everything the guard finds in a stage now; what is new is said at once."""
+        """Return all current guard findings about a stage, and show the new ones."""
         described = next(job for job, works in self.jobs if work in works)
         job = reading.of_job(self._folder, self._folder.manifest(), described)
         lines = [stage for stage in job.stages if stage.name == work.stage.name]
         found = [finding for line in lines for finding in guard.of_stage(job, line)]
         for finding in found:
             thing = (work.seed, work.stage.lines, finding.kind, finding.about, finding.remedy)
-            if thing not in self.told:  # once for a line of nets; the report names all its rounds
+            if thing not in self.told:  # shown once per line of nets; the report names all its rounds
                 self.told |= {thing}
                 self._watcher.note(f"guard: {title}: {finding}")
         return found

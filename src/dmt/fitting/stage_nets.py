@@ -1,4 +1,4 @@
-"""The nets of a stage: as it begins with them, as it left them, and what is trained beside them."""
+"""The nets of a stage: initial and finished ones, and the trainer with everything that is trained beside them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from dmt.training.trainer import Trainer, Training
 
 @dataclass(frozen=True)
 class StageNets:
-    """Builds, fills and reads the nets of a run."""
+    """Builds, initializes and loads the nets of a run."""
 
     config: Config
     folder: Folder
@@ -34,12 +34,12 @@ class StageNets:
     conditions: Conditions
 
     def finished(self, work: Work, task: Task, line: str, copy: str) -> nn.Module:
-        """A net as a finished stage left it."""
+        """Return a net of a finished stage, on the device."""
         spec = task.net_spec(self.config.net_of(line))
         return self._placed(finished_net(self.folder.stage(work.place), spec, line, copy))
 
     def empty(self, line: str, task: Task) -> nn.Module:
-        """A net of a line for parameters that come from another process."""
+        """Return a net of a line, whose parameters will be received from another process."""
         return self._placed(build.build(task.net_spec(self.config.net_of(line)), seed=0))
 
     def _placed(self, net: nn.Module) -> nn.Module:
@@ -47,15 +47,15 @@ class StageNets:
         return net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload,no-any-return]
 
     def first(self, work: Work, line: str, task: Task, family: Mapping[str, Work]) -> nn.Module:
-        """The net of a line as the stage begins with it: a fresh one, or that of an earlier stage."""
+        """Return the net of a line that the stage starts with: a fresh one, or that of an earlier stage."""
         stage = work.stage
         if stage.start is not None:
             return self.finished(family[stage.start], task, line, "raw")
         spec = task.net_spec(self.config.net_of(line))
-        first = line == stage.lines[0]  # its seed is the one that a stage of this line alone has
+        first = line == stage.lines[0]  # it gets the same seed as in a stage with this line alone
         names = ("net",) if first else ("net", line)
         fresh = build.build(spec, streams.seed_of(work.stream_seed, *names))
-        # a stage that resumes takes its parameters from its own checkpoint
+        # a resumed stage loads its parameters from its own checkpoint
         if Checkpoint(self.folder.stage(work.place)).state() is None:
             said = self.starts.fill(fresh, spec, line)
             if said is not None:
@@ -63,7 +63,7 @@ class StageNets:
         return fresh
 
     def training(self, work: Work, steps: int, task: Task, nets: Mapping[str, nn.Module]) -> Training:
-        """What the stage trains besides its nets, and how."""
+        """Return what the stage trains besides its nets, and how; class filters are added to the nets."""
         stage, line, classes = work.stage, work.stage.lines[0], len(task.classes)
         weights = self.config.recipe.class_weights
         must = f"a number for each of the {classes} classes"
@@ -83,7 +83,7 @@ class StageNets:
         pseudo: PseudoLabels[Any] | None,
         nets: Mapping[str, nn.Module],
     ) -> Trainer:
-        """A stage ready to train, by all processes that there are."""
+        """Return a trainer for the stage, in which all processes take part."""
         task, audit = opened
         labeled = teaching.shared(audit.everything if work.stage.truth == "everything" else task.labeled, work)
         together = replace(self.conditions.execution, processes=self.conditions.processes)

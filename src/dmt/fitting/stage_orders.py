@@ -1,4 +1,4 @@
-"""What workers of a run are handed: one stage to train, or the two nets of a finished pair to measure."""
+"""Orders for the workers of a run: to train one stage, or to score both nets of a finished pair together."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from dmt.runs.starting import Starts
 from dmt.workers.messages import Here, Order
 
 SESSION = "session"
-"""What a worker keeps it under."""
+"""The key under which a worker keeps its session."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """A run as its workers find it; of other machines, in a folder that all of them share.
+    """A run as its workers open it; workers on other machines need a shared file system.
 
     Attributes:
-        threads: that each worker computes with, as the run did when it was new.
-        device: as a user names it; of several GPUs each worker takes another one.
-        steps: of all that is left to train: they decide whether compiling is worth it.
+        threads: number of CPU threads of each worker, as when the run was new.
+        device: the device as named by the user; with several GPUs, each worker uses another one.
+        steps: number of all steps left to train, which decides whether compiling pays off.
     """
 
     config: Config
@@ -42,7 +42,7 @@ class Site:
     steps: int
 
     def session(self, here: Here) -> Session:
-        """The same in a worker, with the data read."""
+        """Return the worker's session of this run, which is opened on first use."""
         if SESSION not in here.kept:
             here.until_end.enter_context(environment.threads(self.threads))
             here.kept[SESSION] = self._open(here)
@@ -57,7 +57,7 @@ class Site:
             self.data_folder, execution, self.checkpoint_every, here.stop, Silent(), worker=here.number
         )
         runner = Runner(self.config, Folder(self.run), self.starts, conditions)
-        runner.open(self.seeds)  # silently: what there is to say of the data is said already
+        runner.open(self.seeds)  # silent, since the main process has shown all notes about the data
         runner.watched_by(here.watcher)
         here.until_end.enter_context(execution.active())
         session = Session(runner, self.methods, self.seeds, self.keep)
@@ -67,11 +67,12 @@ class Site:
 
 @dataclass(frozen=True)
 class SiteOrder(Order):
-    """Something to do in a run.
+    """An order within a run.
 
     Attributes:
-        worked: whether something was done in this session already; if not, a budget lets a first step happen.
-        told: what the guard said already.
+        name: title of the order.
+        worked: whether something was already done in this session; if not, a budget allows for a first step.
+        told: guard findings that were already shown.
     """
 
     site: Site
@@ -92,12 +93,12 @@ class SiteOrder(Order):
 
     @abstractmethod
     def act(self, session: Session) -> None:
-        """Do it."""
+        """Carry out the order."""
 
 
 @dataclass(frozen=True)
 class TrainStage(SiteOrder):
-    """Train a stage, or what is left of it."""
+    """Order to train a stage, or what is left of it; ``place`` is the name of its folder."""
 
     place: str
 
@@ -107,7 +108,7 @@ class TrainStage(SiteOrder):
 
 @dataclass(frozen=True)
 class MeasurePair(SiteOrder):
-    """Measure both nets of a job together."""
+    """Order to score both nets of a job together."""
 
     method: str
     seed: int

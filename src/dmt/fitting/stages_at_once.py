@@ -1,4 +1,4 @@
-"""Stages of a run that do not wait for each other, trained at once by several workers."""
+"""Training of independent stages of a run at the same time, by several workers."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from dmt.workers.scheduler import Agenda, Scheduler
 
 
 class StageAgenda(Agenda):
-    """The stages of a session, each after its parents, and pairs of nets once their job is finished."""
+    """Orders for the stages of a session, each after its parents, and for pairs of nets once their job is finished."""
 
     def __init__(self, session: Session, works: Sequence[Work], site: Site) -> None:
         self._session, self._site = session, site
@@ -29,7 +29,7 @@ class StageAgenda(Agenda):
         self._settled = {work.place for work in session.works} - self._waiting.keys()
         self._after = {work.place: _parents(session, work) for work in self._waiting.values()}
         self._unmeasured = [job for job, _ in session.jobs]
-        self._needed: set[str] = set()  # places of stages that validation did not spare, titles of pairs to measure
+        self._needed: set[str] = set()  # places of stages that have to be trained, titles of pairs to score
         self._begun: dict[str, SiteOrder] = {}  # by title
         self._worked = False
 
@@ -43,7 +43,7 @@ class StageAgenda(Agenda):
         return [order for order in (*self._pairs(), *stages) if order.title not in self._begun]
 
     def _settle_ended(self) -> None:
-        """Stages that validation spared count as done; those after them may be spared, too."""
+        """Treat stages that validation made unnecessary as done, so that stages after them can be skipped, too."""
         for place, work in list(self._waiting.items()):
             if place in self._needed or not self._after[place] <= self._settled:
                 continue
@@ -55,7 +55,7 @@ class StageAgenda(Agenda):
                 self._needed.add(place)
 
     def _pairs(self) -> list[SiteOrder]:
-        """Orders to measure pairs of finished jobs; of each seed one at a time, since jobs may share a pair."""
+        """Return orders to score pairs of finished jobs, one at a time per seed, since jobs may share a pair."""
         found: dict[int, SiteOrder] = {}
         for job, works in self._session.jobs:
             settled = all(work.place in self._settled for work in works)
@@ -93,17 +93,18 @@ class StageAgenda(Agenda):
 
 
 def run(session: Session, crew: Crew, threads: int, device: tuple[str, bool | None]) -> None:
-    """Everything that a session has to do, by workers.
+    """Have workers carry out everything that a session has to do.
 
     Args:
-        device: as a user names it, and whether steps are fast there.
+        threads: number of CPU threads of each worker.
+        device: the device as named by the user, and whether steps are fast.
     """
     runner, (name, fast) = session.runner, device
     _require_known_nets(session)
     works = session.begin()
     unfinished = [work for work in works if not runner.folder.finished(work.place)]
     for seed in dict.fromkeys(work.seed for work in unfinished):
-        runner.seen(seed)  # features of photos are computed once, for all workers
+        runner.seen(seed)  # compute stored features once, for all workers
     at = runner.conditions
     site = Site(
         runner.config,
@@ -121,7 +122,7 @@ def run(session: Session, crew: Crew, threads: int, device: tuple[str, bool | No
     )
 
     def log(number: int, found: dict[str, Any]) -> None:
-        if crew.address is not None:  # it may be another machine
+        if crew.address is not None:  # the worker may be on another machine
             runner.folder.log_session(found | {"worker": number, "command": environment.command()})
 
     with crew.started(threads, name) as (start, count):
@@ -130,7 +131,7 @@ def run(session: Session, crew: Crew, threads: int, device: tuple[str, bool | No
 
 
 def _parents(session: Session, work: Work) -> set[str]:
-    """Places of what a stage waits for: its start and its teacher and, where validation may end rounds, all before."""
+    """Return the places of the stages that a stage waits for: its parents and, with stop_rounds, all earlier rounds."""
     family = session.family(work)
     found = {family[name].place for name in work.stage.parents}
     if session.runner.config.recipe.stop_rounds is not None:
@@ -140,14 +141,14 @@ def _parents(session: Session, work: Work) -> set[str]:
 
 
 def _require_known_nets(session: Session) -> None:
-    """Refuse nets that only this process knows."""
+    """Refuse user-defined nets, which are registered in this process only."""
     own = [net for net in map(session.runner.config.net_of, "AB") if net in build.OWN]
     if own:
         raise ConfigError(f"net '{own[0]}' is known to this process only; train it with jobs=1")
 
 
 def _note_cores(session: Session, crew: Crew, threads: int) -> None:
-    """Say if workers on this machine compete for its cores."""
+    """Tell the user if workers on this machine compete for its cores."""
     cores = os.cpu_count() or 1
     on_cpu = not session.runner.conditions.execution.on_cuda
     if crew.address is None and on_cpu and threads > cores:
@@ -157,7 +158,7 @@ def _note_cores(session: Session, crew: Crew, threads: int) -> None:
 
 
 def _absolute(starts: Starts) -> Starts:
-    """Workers may be somewhere else."""
+    """Make the paths of starts absolute, since workers may run in another folder."""
     files = {
         line: start if start.path is None else replace(start, path=start.path.resolve())
         for line, start in starts.files.items()

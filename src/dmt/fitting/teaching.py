@@ -1,4 +1,4 @@
-"""The pseudo labels of a stage: asked of its teacher, there while it trains, judged when it is done."""
+"""The pseudo labels of a stage: requested from its teacher, used in training, and audited when it is finished."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from dmt.training.trainer import Trainer
 
 
 def wish(work: Work, teacher: Work) -> Wish:
-    """What a stage wants of its teacher."""
+    """Return how a stage's pseudo labels are to be made; ``teacher`` is the stage whose nets make them."""
     wanted = work.stage.labels
     assert wanted is not None
     provenance = dataclasses.asdict(wanted) | {"teacher": teacher.place, "round": work.stage.round}
@@ -43,14 +43,14 @@ def wish(work: Work, teacher: Work) -> Wish:
 
 
 class Lesson:
-    """What a stage learns from besides truth.
+    """The pseudo labels that a stage learns from.
 
-    Use it in a `with` block: files that are not there yet are written while the block runs. Whoever saves a
-    state that depends on them calls `settle` first. If the block fails, writing is canceled.
+    Use it in a `with` block: files that do not exist yet are written in the background while the block runs. Call
+    `settle` before saving a state that depends on them. If the block fails, writing is canceled.
 
     Attributes:
         store: the stored labels.
-        pseudo: the same in memory.
+        pseudo: the same labels in memory.
     """
 
     def __init__(self, store: Store[Any], pseudo: PseudoLabels[Any]) -> None:
@@ -59,7 +59,7 @@ class Lesson:
 
     @classmethod
     def open(cls, store: Store[Any], task: Task, folder: LabelFolder, journal: Journal) -> "Lesson":
-        """Read what is not in memory yet. The journal gets a line about the labels, once."""
+        """Read the labels if they are not in memory yet, and add a line about them to the journal, once."""
         if not store.kept:
             raise ConfigError(f"{folder.path.name} keeps no pseudo label at all; set fractions higher")
         if not any(line["kind"] == "labels" for line in journal.read()):
@@ -82,7 +82,7 @@ class Lesson:
             self._writing.cancel()
 
     def settle(self, notify: Callable[[str], None] | None = None) -> None:
-        """Wait until the labels are complete on disk; ``notify`` hears if that takes a while."""
+        """Wait until the labels are complete on disk; ``notify`` gets a message if they are not yet."""
         if self._writing is None:
             return
         if notify is not None and self._writing.busy:
@@ -91,17 +91,17 @@ class Lesson:
         self._writing = None
 
     def judge(self, trainer: Trainer, task: Task, audit: Audit[Any], place: Path) -> dict[str, Any]:
-        """How good the labels were, and what the finished student makes of them."""
+        """Write pictures of the samples and return the audit of the labels, also as weighted by the student."""
         samples.write_round(place / run_files.SAMPLES, trainer, task, self.pseudo)
         return assessment.pseudo_labels(trainer, task, audit, self.pseudo, labeler.observed(place))
 
     def close(self) -> None:
-        """The stage is finished."""
+        """Remove files that are no longer needed once the stage is finished."""
         self.store.close()
 
 
 def shared(labeled: LabeledSet[Any], work: Work) -> LabeledSet[Any]:
-    """The stage's share of the labels; both shares are cut from one shuffled list."""
+    """Return the stage's share of the labels; the shares of both lines are cut from one shuffled list."""
     if work.stage.share is None:
         return labeled
     order = streams.stream(work.seed, "share").permutation(len(labeled))

@@ -1,4 +1,4 @@
-"""Both nets of a pair as one: built, and measured once when their job is finished."""
+"""Both nets of a pair as one net, the mean of their probabilities, scored once when their job is finished."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -26,12 +26,12 @@ from dmt.training.inference import Score
 from dmt.types import ProgressCallback
 
 SpecOf = Callable[[str], NetSpec]
-"""What the net of a line must fit."""
+"""A function from a line to the specification of its net."""
 
 
 @dataclass(frozen=True)
 class Nets:
-    """One net of a run or both of a pair, and the task whose images they know."""
+    """One net of a run or both of a pair, and their task."""
 
     nets: tuple[Net, ...]
     task: Task
@@ -39,12 +39,12 @@ class Nets:
     device: torch.device
 
     def load(self) -> nn.Module:
-        """As one net."""
+        """Load them as one net, in eval mode on the device."""
         return load(self.nets, lambda line: self.task.net_spec(self.config.net_of(line)), self.device)
 
 
 def load(nets: Sequence[Net], spec_of: SpecOf, device: torch.device) -> nn.Module:
-    """One net, or several as one, in eval mode on the device."""
+    """Load one net, or several as the mean of their probabilities, in eval mode on the device."""
     found = {stage.line: finished_net(stage.path, spec_of(stage.line), stage.line, copy) for stage, copy in nets}
     net = MeanOfNets(found) if len(found) > 1 else next(iter(found.values()))
     return net.eval().to(device)
@@ -52,11 +52,12 @@ def load(nets: Sequence[Net], spec_of: SpecOf, device: torch.device) -> nn.Modul
 
 @dataclass(frozen=True)
 class Measured:
-    """What two nets came to together.
+    """Scores of two nets together.
 
     Attributes:
-        scores, said: by split.
-        error: standard error of the better net's validation score; None without validation.
+        scores: scores by split.
+        said: evidence by split.
+        error: standard error of the validation score of the better single net; None without validation.
     """
 
     nets: tuple[Net, ...]
@@ -65,7 +66,7 @@ class Measured:
     error: float | None
 
     def write(self) -> None:
-        """Into their run, which the caller must have locked."""
+        """Write scores and evidence into the run, which the caller must have locked."""
         place = net_results.pair_folder(self.nets)
         digests = {split: evidence_files.write(place, split, BOTH, MEAN, each) for split, each in self.said.items()}
         content: dict[str, Any] = {
@@ -79,7 +80,7 @@ class Measured:
 
 
 def unmeasured(job: JobResult) -> Iterator[tuple[Net, ...]]:
-    """Pairs of nets that reports ask for and nobody measured: those of a finished job, and of its round 0."""
+    """Yield the pairs of nets that reports need and that are not scored yet: of a finished job and of its round 0."""
     base = guard.base(job, [job]) if job.finished else None
     for each in (base, job):
         pair = each.pair() if each is not None and each.finished and each.both is None else ()
@@ -88,7 +89,7 @@ def unmeasured(job: JobResult) -> Iterator[tuple[Net, ...]]:
 
 
 def told(job: JobResult) -> str:
-    """What the nets of a measured pair score, alone and together, and which of them ships if not both."""
+    """Describe the scores of a pair's nets, alone and together, and which net is shipped if not both."""
     nets = [NetResult.of_one(*each) for each in job.pair()] + ([] if job.both is None else [job.both])
     scores = [(net.title, net.score(net.shown)) for net in nets]
     numbers = ", ".join(f"{title} {score:.2f}" for title, score in scores if score is not None)
@@ -97,7 +98,7 @@ def told(job: JobResult) -> str:
 
 
 def measure(pair: Nets, on_progress: ProgressCallback) -> Measured:
-    """Two nets together on the images that each of them was measured on, batch by batch."""
+    """Score two nets together on the splits that each of them was scored on."""
     mean = pair.load()
     known = pair.nets[0][0].outcome
     assert known is not None
@@ -116,10 +117,10 @@ def measure(pair: Nets, on_progress: ProgressCallback) -> Measured:
 
 
 def _standard_error(pair: Nets) -> float:
-    """Of the score of the net that validation prefers, over draws of the validation images."""
+    """Return the bootstrap standard error of the validation score of the net that validation prefers."""
     stage, copy = max(pair.nets, key=lambda each: preference(*each))
     found = stage.evidence("validation", copy)
-    if found is None:  # made before evidence was kept
+    if found is None:  # from a release that kept no evidence
         images = pair.task.validation
         found = inference.score_with_evidence(
             replace(pair, nets=((stage, copy),)).load(), pair.task, images, pair.device

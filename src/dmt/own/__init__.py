@@ -1,1 +1,1 @@
-"""Choices for a folder of your images: net, size, schedule, and how long it will take."""
+"""Automatic choices for a folder of your images: net, image size and schedule, and a forecast of the time."""

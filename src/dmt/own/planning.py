@@ -1,4 +1,4 @@
-"""How long a run on a folder will take, after a rehearsal; and a schedule that fits a budget."""
+"""Forecast of the time that a run on a folder takes, from the rates of a rehearsal; schedules that fit a budget."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from dmt.own import rehearsal, search_cost, view_counts
 from dmt.own.rehearsal import Rates
 
 SHARE = 0.85
-"""Of a budget that steps may fill: the rest is for what a rehearsal does not see."""
+"""Share of a budget that the forecast may use; the rest is for what a rehearsal does not measure."""
 
 LENGTHS = (
     "epochs",
@@ -23,28 +23,28 @@ LENGTHS = (
     "epochs_online_stage",
     *(f"{group}.epochs" for group, kind in catalogue.groups().items() if hasattr(kind, "epochs")),
 )
-"""Options that say how long stages train; of these a budget changes those that the planned methods read."""
+"""Options for the lengths of stages; a budget changes those of them that the planned methods read."""
 
 SHORTENED = (*LENGTHS, "fractions", "stored_views")
 """Options that a budget may change."""
 
 Length = int | tuple[int, ...]
-"""Epochs: of a stage, or of each round."""
+"""Number of epochs: one for all, or one for each round."""
 
 
 def usual(contents: FolderContents) -> list[str]:
-    """The methods that are trained on a folder if nobody asks for others."""
+    """Return the methods that are trained on a folder by default."""
     if not contents.unlabeled:
         return [catalogue.baseline().name]
     return catalogue.with_baseline([catalogue.default().name])
 
 
 def forecast(config: Config, contents: FolderContents, rates: Rates, methods: Sequence[str]) -> float:
-    """Seconds that a run of these methods will take."""
+    """Return the seconds that a run of these methods will take."""
     sizes, planned = config.data.sizes, rehearsal.stages(config, methods)
     training = sum(rates.steps[rehearsal.kind(stage)] * stage.steps(sizes) for stage in planned)
     scored = len(contents.test) + (len(contents.validation) or validation_images(config))
-    # the teacher labels all images; where these get labels, the finished student weighs them all once more
+    # the teacher labels all images; in classification, the finished student also predicts them once for its weights
     weighed = 0 if sizes.pixels else 1
     labeled = sum(stage.labels.passes + weighed for stage in planned if stage.labels is not None) * sizes.unlabeled
     passes = sum(_nets(stage) * scored for stage in planned) + labeled
@@ -60,18 +60,18 @@ def forecast(config: Config, contents: FolderContents, rates: Rates, methods: Se
 
 
 def _encoded(config: Config, photos: int, scored: int) -> int:
-    """Views that frozen encoders look at: of images that are only scored one each."""
+    """Return how many views frozen encoders encode: all stored views, but one of each image that is only scored."""
     views = config.data.stored_views if isinstance(config.data, PhotoOptions) else 0
     return views * (photos - scored) + scored if views else 0
 
 
 def _nets(stage: Stage) -> int:
-    """Nets that are scored when a stage is finished, slow copies among them."""
+    """Return how many nets are scored when a stage is finished, EMA copies included."""
     return len(stage.lines) * (1 if stage.schedule.ema is None else 2)
 
 
 def validation_images(config: Config) -> int:
-    """Images that will be held out of the labels."""
+    """Return how many images will be held out from the labels."""
     data = config.data
     return data.validation * (len(data.classes) if isinstance(data, PhotoOptions) else 1)
 
@@ -79,7 +79,13 @@ def validation_images(config: Config) -> int:
 def within(
     config: Config, contents: FolderContents, rates: Rates, budget: float, methods: Sequence[str]
 ) -> tuple[Config, tuple[str, ...]]:
-    """A schedule with which these methods fit a budget in seconds, and what was given up for it."""
+    """Shorten the schedule until these methods fit a budget in seconds.
+
+    Fewer views are stored first, then there are fewer rounds, then all stages are shortened.
+
+    Returns:
+        The configuration and lines about what was given up.
+    """
 
     def seconds(planned: Config) -> float:
         return forecast(planned, contents, rates, methods)
@@ -122,23 +128,23 @@ def _with_views(config: Config, views: int) -> Config:
 
 
 def lengths(config: Config, methods: Sequence[str]) -> dict[str, Length]:
-    """Options that say how long the stages of these methods train, with their values."""
+    """Return the options that affect how long the stages of these methods train, with their values."""
     values = configuration.flat(config)
     planned = rehearsal.stages(config, methods)
-    given = [key for key in LENGTHS if values[key] is not None]  # none: as another option has it
+    given = [key for key in LENGTHS if values[key] is not None]  # None means that another option decides
     longer = {key: configuration.override(config, {key: _each(values[key], lambda n: n + 1)}) for key in given}
     return {key: values[key] for key in given if rehearsal.stages(longer[key], methods) != planned}
 
 
 def _shortened(config: Config, methods: Sequence[str], factor: float) -> Config:
-    """All stages in the same proportion; rounded up they would not fit."""
+    """Scale the lengths of all stages by ``factor``, rounded down so that they fit, to at least one epoch."""
     found = lengths(config, methods)
     shorter = {key: _each(value, lambda epochs: max(1, int(epochs * factor))) for key, value in found.items()}
     return configuration.override(config, shorter)
 
 
 def _each(length: Length, change: Callable[[int], int]) -> Length:
-    """A length changed; a list of them round by round."""
+    """Apply a function to a length or, if it is a tuple, to the length of each round."""
     return tuple(map(change, length)) if isinstance(length, tuple) else change(length)
 
 
@@ -149,7 +155,7 @@ def _minutes(seconds: float) -> str:
 
 
 def line(seconds: float, device: torch.device, methods: Sequence[str]) -> str:
-    """A forecast in words."""
+    """Describe a forecast in words."""
     where = "GPU" if device.type == "cuda" else "CPU"
     titles = [method.title for name, method in catalogue.METHODS.items() if name in methods]
     named = " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1])))

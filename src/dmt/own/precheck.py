@@ -1,4 +1,4 @@
-"""The doctor's errors, looked for before a run on a user's images: its scores would mean nothing."""
+"""Check of a user's folder before a run: with errors that ``dmt check`` reports, its scores would be meaningless."""
 
 import shlex
 from contextlib import AbstractContextManager, nullcontext
@@ -13,9 +13,9 @@ from dmt.runs import progress
 
 
 def errors(folder: Path, watcher: progress.Watcher | None = None) -> tuple[str, ...]:
-    """A line for each thing that would make a run meaningless.
+    """Return a line for each error that would make a run meaningless.
 
-    Unlabeled images, which are most of a folder, are not looked at: the one error about them, that none can be read,
+    Unlabeled images, which are most of a folder, are not checked: the only error about them, that none can be read,
     is raised when they are read for training.
     """
     contents = replace(photos.open_folder(folder), unlabeled=())
@@ -26,7 +26,7 @@ def errors(folder: Path, watcher: progress.Watcher | None = None) -> tuple[str, 
 
 
 def require_none(folder: Path, found: tuple[str, ...]) -> None:
-    """Refuse a folder with errors, naming the first."""
+    """Raise a `DataError` that names the first of these errors, if there are any."""
     if not found:
         return
     more = f" (and {len(found) - 1} more error{'s' if len(found) > 2 else ''})" if len(found) > 1 else ""
@@ -35,5 +35,5 @@ def require_none(folder: Path, found: tuple[str, ...]) -> None:
 
 
 def _line(issue: Issue) -> str:
-    """With the first of its details, which name files and reasons."""
+    """Return the text of an issue with the first of its details, which name files and reasons."""
     return " ".join([issue.text, *issue.details[:1]])

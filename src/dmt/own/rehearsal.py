@@ -1,4 +1,4 @@
-"""How fast a folder is read, labeled and learned from on this device: a few seconds of each before a run."""
+"""Short measurement, before a run, of how fast this device reads a folder, labels it and trains on it."""
 
 import copy
 import importlib.util
@@ -31,42 +31,42 @@ from dmt.training import beside, inference
 from dmt.training.trainer import Trainer, Training
 
 PATIENCE = 6.0
-"""Seconds that a rehearsal takes, whatever the net and the device; a step that was begun may run over."""
+"""Seconds that a rehearsal takes, for any net and device; only a step already begun may exceed it."""
 
 FEW, SOME = 8, 64
-"""Labeled, and as many unlabeled photos, that a rehearsal reads at least and at most."""
+"""Minimum and maximum number of labeled photos that a rehearsal reads, and likewise of unlabeled photos."""
 
 BY_ONNX = 0.5
-"""What an image takes an encoder on a CPU by ONNX Runtime, of what it takes in torch: 16 of 32 ms for Lite0."""
+"""Time of an encoder on a CPU with ONNX Runtime relative to torch: 16 of 32 ms per image for Lite0."""
 
 COLD = 4
-"""How many times its time a first look may take for a second one to be worth waiting for."""
+"""A cold first measurement is repeated if it took at most this many times the available time."""
 
 WARM_UP = 3
-"""Steps that it takes to time one: the first finds everything cold."""
+"""Number of steps needed to time one, since the first runs cold."""
 
 Kind = tuple[str, Cost]
-"""Stages of one kind have steps that take equally long: the name of their objective, and what a step costs."""
+"""Key of stages whose steps take equally long: the class name of the objective, and the cost of a step."""
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What a rehearsal measured, in seconds."""
+    """Times measured by a rehearsal, in seconds."""
 
-    reading: float  # one photo
-    steps: Mapping[Kind, float]  # one step of a stage, by its kind
-    forward: float  # one image outside of training
-    encoding: float = 0.0  # one view of an image by every frozen encoder whose features are stored
-    large: bool = False  # on a GPU
+    reading: float  # reading one photo
+    steps: Mapping[Kind, float]  # one training step of a stage, by its kind
+    forward: float  # inference on one image
+    encoding: float = 0.0  # encoding one view by all frozen encoders whose features are stored
+    large: bool = False  # whether measured on a GPU
 
 
 def kind(stage: Stage) -> Kind:
-    """Which stages have steps that take equally long."""
+    """Return a key that is equal for stages whose steps take equally long."""
     return type(stage.objective).__name__, stage.cost()
 
 
 def stages(config: Config, methods: Sequence[str]) -> list[Stage]:
-    """All that these methods train; what several have in common is trained once."""
+    """Return all stages of these methods; stages that several have in common appear once."""
     every = (stage for method in methods for stage in catalogue.plan(method, config.recipe).stages)
     return list(dict.fromkeys(every))
 
@@ -78,11 +78,12 @@ def rehearse(
     methods: Sequence[str],
     patience: float = PATIENCE,
 ) -> Rates:
-    """Read some photos, label some images, train a few steps of each kind that these methods have. Keeps nothing.
+    """Read some photos, label some images, and train a few steps of each kind of stage; keep nothing.
 
-    It takes about ``patience`` seconds at most. Nothing is compiled, which alone would take longer: what that wins in
-    a long run, and costs in any, is not foretold. On a CPU slow steps are tried with smaller batches, since they take
-    in proportion. Kinds for which no time is left get the pace of the others, and of labeling if there are none.
+    This takes at most about ``patience`` seconds. Nothing is compiled, which alone would take longer, so the forecast
+    includes neither the cost of compilation nor its gain in a long run. On a CPU, slow steps are timed with smaller
+    batches, since their time is proportional to the batch size. The time of kinds for which no time is left is
+    extrapolated from the other kinds or, if none was timed, from labeling.
     """
     device = execution.device
     end = timing.now(device) + patience
@@ -106,7 +107,7 @@ def rehearse(
                 steps[each] = expected
                 continue
             factor = _work(stage, config) / _work(small, config)
-            # two different nets take turns, and one of them is tried
+            # two different nets alternate, but only one of them is timed
             factor *= forward / forwards.get("".join(stage.lines), forward)
             steps[each] = factor * trial.step(small, max(share, 0.0))
             pace = steps[each] / _work(stage, config)
@@ -116,7 +117,7 @@ def rehearse(
 def _of_features(
     config: Config, task: Task, execution: Execution, methods: Sequence[str], reading: float, end: float
 ) -> Rates:
-    """Encoders are tried on images, last layers on made-up features."""
+    """Time the encoders on images, and training of the last layers on dummy features."""
     assert isinstance(task, Classification)
     device, lines = execution.device, "AB" if config.recipe.shape == "pair" else "A"
     trial = _Trial(config, task, execution)
@@ -145,7 +146,7 @@ def _features(net: nn.Module) -> int:
 
 
 def _read(config: Config, contents: FolderContents, device: torch.device, patience: float) -> tuple[Opened, float]:
-    """Some photos of a folder, and what reading one of them took; large ones are fewer."""
+    """Open a sample of the photos, smaller if they are slow to read; return it with the seconds per photo."""
     count = FEW
     while True:
         some = replace(
@@ -165,34 +166,34 @@ def _read(config: Config, contents: FolderContents, device: torch.device, patien
 
 
 def _spread(photos: Sequence[Photo], count: int) -> tuple[Photo, ...]:
-    """So many photos from all over."""
+    """Return at most ``count`` photos, taken at a regular stride."""
     places = range(len(photos))[:: max(1, len(photos) // count)][:count]
     return tuple(photos[place] for place in places)
 
 
 def _by_length(config: Config, methods: Sequence[str]) -> list[Stage]:
-    """All stages, those that a run spends most of its time on first."""
+    """Return all stages, sorted by the time that a run spends on them, longest first."""
     sizes = config.data.sizes
     return sorted(stages(config, methods), key=lambda stage: -stage.steps(sizes) * _work(stage, config))
 
 
 def _work(stage: Stage, config: Config) -> float:
-    """A step of a stage, in training passes over an image."""
+    """Return the cost of one step, in units of a training pass over one image."""
     cost = stage.cost()
     return cost.learned + build.forward_share(config.net) * cost.looked
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """Nets and images to try a few steps with."""
+    """Nets and images for timing a few steps."""
 
     config: Config
     task: Task
     execution: Execution
-    nets: dict[str, nn.Module] = field(default_factory=dict)  # built once for all steps
+    nets: dict[str, nn.Module] = field(default_factory=dict)  # nets by line, built once for all measurements
 
     def forward(self, patience: float, line: str = "A") -> float:
-        """Seconds for one image outside of training."""
+        """Return the seconds of inference per image."""
         images = self.task.unlabeled if len(self.task.unlabeled) else self.task.labeled
         device, net = self.execution.device, self.net(line).to(self.execution.device)
 
@@ -201,21 +202,21 @@ class _Trial:
                 pass
 
         count = min(2, len(images))
-        # the first time, libraries are loaded and choose their kernels: that may take a hundred times as long
+        # the first pass loads libraries and selects kernels, which may take a hundred times as long
         slowest = timing.seconds(lambda: see(count), device, 0.0) / count
         if slowest * count <= COLD * patience:
             slowest = timing.seconds(lambda: see(count), device, 0.0) / count
         if slowest * count > patience:
             return slowest
         count = max(count, min(len(images), int(patience / (WARM_UP * max(slowest, 1e-9)))))
-        see(count)  # likewise for this size
+        see(count)  # warm up for this batch size, too
         return timing.seconds(lambda: see(count), device, patience / WARM_UP) / count
 
     def step(self, stage: Stage, patience: float) -> float:
-        """Seconds of one step."""
+        """Return the seconds of one training step."""
         pseudo = _made_up(self.task) if stage.labels is not None else None
         batches = self.task.batches(self.task.labeled, pseudo, stage.batch_plan(seed=0), self.execution)
-        filters = stage.objective.class_threshold is not None  # not on nets that other stages are timed with
+        filters = stage.objective.class_threshold is not None  # class filters must not change the shared nets
         nets: dict[str, nn.Module] = {
             line: copy.deepcopy(self.net(line)) if filters else self.net(line) for line in stage.lines
         }
@@ -238,7 +239,7 @@ class _Trial:
 
 
 def _smaller(stage: Stage, shrink: float) -> Stage:
-    """The same with batches so many times as small, if that is more than once; BatchNorm needs two images."""
+    """Divide the batch sizes by ``shrink``, if it exceeds 1, but keep two images, which BatchNorm needs."""
     if shrink <= 1:
         return stage
     labeled, unlabeled = (
@@ -248,7 +249,7 @@ def _smaller(stage: Stage, shrink: float) -> Stage:
 
 
 def _made_up(task: Task) -> PseudoLabels[Any]:
-    """Labels for the unlabeled images, of no meaning but of the right shape."""
+    """Return dummy pseudo labels of the right shape for the unlabeled images."""
     count = len(task.unlabeled)
     selected = torch.ones(count, dtype=torch.bool)
     if not task.pixels:

@@ -1,4 +1,4 @@
-"""Schedules for a user's images: batches, rates and lengths from their number, the device and what nets start from."""
+"""Schedules for a user's images, derived from the number of images, the device and the nets' initialization."""
 
 import math
 from dataclasses import replace
@@ -12,18 +12,18 @@ from dmt.methods.online import StageOptions
 from dmt.methods.recipe import Recipe
 
 TUNED_ONLINE = 1000
-"""Steps of an online method that teaches encoders which know photos."""
+"""Number of steps of online methods that fine-tune pretrained encoders."""
 
 
 def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
-    """For a net all of which learns.
+    """Return a recipe for classification with a net whose every layer is trained.
 
     Args:
-        large: there is a GPU.
-        pretrained: it starts from published parameters.
+        large: whether there is a GPU.
+        pretrained: whether the net starts from published parameters.
     """
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
-    # 128 images of 224 pixels take about 5 GB to learn from
+    # training on a batch of 128 images of 224 pixels takes about 5 GB
     batch = 32 if not large else 128 if pretrained else 256
     pseudo = batch * 3 // 4
     recipe = Recipe(
@@ -33,10 +33,10 @@ def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
         rate=0.1 if large else 0.05,
         rate_round=0.1 if large else 0.05,
         ema=0.99,
-        per_class=True,  # with few labels one class would else take all the places
+        per_class=True,  # with few labels, one class could otherwise fill the whole selection
         fractions=_fractions(unlabeled),
     )
-    # a Baseline that was cut short would flatter DMT; but a large net on a CPU has to be
+    # an undertrained Baseline would make DMT's gain look larger than it is, but a CPU has no time for more
     steps, steps_round = (2000, 1500) if large else (400, 120) if pretrained else (1500, 240)
     recipe = replace(
         recipe,
@@ -44,19 +44,20 @@ def for_images(options: PhotoOptions, large: bool, pretrained: bool) -> Recipe:
         epochs_round=_epochs(steps_round, pseudo, unlabeled),
     )
     if pretrained:
-        # nets restarted from one start barely disagree: two lines on different labels do
+        # nets restarted from the same parameters barely disagree, but two lines trained on different labels do
         return replace(recipe, shape="pair", share=0.8 if labels >= 10 else None, rate=0.01, rate_round=0.01)
     if not large:
-        # a chain trains every round from scratch, for which a CPU has no time; a pair continues
+        # a chain trains every round from scratch, which takes too long on a CPU; a pair continues its nets
         return replace(recipe, shape="pair", gamma=2.0)
     return recipe
 
 
 def for_a_last_layer(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe:
-    """For a net whose encoder stays: few steps, since one layer has learned soon, and no mixup or slow copy.
+    """Return a recipe for a frozen encoder: few steps, since one layer learns fast, and no mixup or EMA copy.
 
     Args:
-        alike: both nets have one encoder, so that only different labels can make them differ.
+        large: whether there is a GPU.
+        alike: whether both nets have the same encoder, so that only different labels can make them differ.
     """
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     batch = 128 if large else 32
@@ -69,7 +70,7 @@ def for_a_last_layer(options: PhotoOptions, large: bool, alike: bool = True) -> 
         epochs_round=_epochs(120, pseudo, unlabeled),
         rate=0.003,
         rate_round=0.003,
-        mixup=None,  # what an encoder says of two photos at once is not what it says of each
+        mixup=None,  # the features of two mixed photos are not the mix of their features
         ema=None,
         gamma=2.0,
         fractions=_fractions(unlabeled),
@@ -80,19 +81,22 @@ def for_a_last_layer(options: PhotoOptions, large: bool, alike: bool = True) -> 
 
 
 def for_tuning(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe:
-    """For an encoder that knows photos and learns too: slowly, after its head, and for a few hundred steps.
+    """Return a recipe for fine-tuning a pretrained encoder for a few hundred steps.
+
+    The head is trained first, then the encoder too, at a lower learning rate.
 
     Args:
-        alike: both nets have one encoder, so that only different labels can make them differ.
+        large: whether there is a GPU.
+        alike: whether both nets have the same encoder, so that only different labels can make them differ.
     """
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     steps, steps_round = (300, 200) if large else (100, 60)
-    # later rounds teach wrong labels to nets that can learn anything by heart (benchmarks/results/folder_images.md)
+    # in later rounds, whole nets would memorize wrong pseudo labels (benchmarks/results/folder_images.md)
     rounds = _fractions(unlabeled)[:1]
     return replace(
         for_a_last_layer(options, large=False, alike=alike),
         epochs=_epochs(steps, 32, labels),
-        # a round's passes are over what it keeps
+        # an epoch of a round covers only the kept pseudo labels
         epochs_round=_epochs(steps_round, 24, round(unlabeled * rounds[0])),
         fractions=rounds,
         optimizer="adamw",
@@ -110,11 +114,13 @@ def for_tuning(options: PhotoOptions, large: bool, alike: bool = True) -> Recipe
 def for_pixels(
     options: PhotoMaskOptions, large: bool, pretrained: bool, *, frozen: bool = False, alike: bool = True
 ) -> Recipe:
-    """For a net that labels pixels; arguments as in `for_images`.
+    """Return a recipe for segmentation.
 
     Args:
-        frozen: only its decoder learns.
-        alike: both nets have one encoder, so that only different labels can make them differ.
+        large: whether there is a GPU.
+        pretrained: whether the encoder starts from published parameters.
+        frozen: whether only the decoder is trained.
+        alike: whether both nets have the same encoder, so that only different labels can make them differ.
     """
     if pretrained:
         return _for_published_pixels(options, large, frozen, alike)
@@ -122,8 +128,8 @@ def for_pixels(
     base = presets.get("scenes").config.recipe
     recipe = replace(base, batch=min(16, max(4, labels)), fractions=_fractions(unlabeled), share=None)
     if not large:
-        # from random parameters students are unsure for long, and a large γ would keep them from learning;
-        # fewer rounds, each long enough for a small net to use its labels
+        # students trained from random parameters stay unconfident for long, and a large γ would keep them from
+        # learning; rounds are fewer, but each is long enough for a small net to make use of its labels
         recipe = replace(recipe, gamma=0.5, fractions=(0.4, 0.7, 1.0) if unlabeled >= 50 else recipe.fractions)
     steps, steps_round = (2000, 1000) if large else (600, 240)
     return replace(
@@ -134,18 +140,18 @@ def for_pixels(
 
 
 def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, alike: bool) -> Recipe:
-    """For an encoder that knows photos with a decoder that does not; chosen in benchmarks/results/folder_masks.md."""
+    """Return a recipe for a pretrained encoder with a new decoder; chosen in benchmarks/results/folder_masks.md."""
     labels, unlabeled = options.sizes.labeled, max(options.unlabeled, 1)
     batch = 16 if large else 8
     pseudo = batch * 3 // 4
-    # a step's time follows its pixels, and a CPU has to be done in minutes
+    # the time of a step is proportional to its pixels, and a CPU should finish in minutes
     height, width = options.crop
     length = 1.0 if large else min(1.0, 128 * 128 / (height * width))
     steps, steps_round = (1000, 450) if large else (round(400 * length), round(240 * length))
-    # nets that see colors changed learn more from a long round than from two short ones
+    # with color augmentation, nets learn more from one long round than from two short ones
     rounds = (0.5, 0.9)
     rate = 3e-3 if frozen else 1e-3
-    # an online method takes as many steps as a line of DMT
+    # an online method gets as many steps as one line of DMT
     online = _epochs(steps + len(rounds) * steps_round, pseudo, unlabeled)
     return replace(
         presets.get("scenes").config.recipe,
@@ -169,7 +175,15 @@ def _for_published_pixels(options: PhotoMaskOptions, large: bool, frozen: bool, 
 
 
 def _online(labeled: Labeled, epochs: int, *more: MethodOptions) -> Groups:
-    """Of online methods, for encoders that know photos: their optimizer must go with the rate, which all share."""
+    """Return options of online methods for pretrained encoders.
+
+    All methods share one learning rate, so their optimizer must be the one that this rate is meant for.
+
+    Args:
+        labeled: what gets labels, images or pixels.
+        epochs: epochs of each method.
+        more: options of other methods.
+    """
     kinds = {method.options for method in catalogue.METHODS.values() if labeled in method.serves}
     taught = (
         kind(optimizer="adamw", encoder=0.1, decay="kernels", epochs=epochs)

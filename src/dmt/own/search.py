@@ -1,4 +1,4 @@
-"""Rates, lengths and γ for a user's folder, found on folds of its labels before anything is trained for good."""
+"""Search by cross-validation on a folder's labels, before the run: learning rate, length, γ, rounds and method."""
 
 import math
 import time
@@ -21,23 +21,30 @@ from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
 
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Of the rate that a schedule proposes: two decades. Those beside 1 come first, then what lies beyond the better."""
+"""Multiples of the proposed learning rate.
+
+The neighbors of 1 are tried first, then the one beyond the better neighbor if that beats 1.
+"""
 
 
 class _OutOfTimeError(Exception):
-    """A search has taken as long as it may."""
+    """A search has used up its time."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Tries options on the folds of a task.
+    """Search for options by cross-validation on the labels of a task.
 
     Attributes:
-        fixed: options that a user has set; they stay.
-        tell: hears after every step how many are done, of how many at most; it may raise to end everything.
-        patience: seconds after which what was proposed is kept.
-        tuning: what is tried against last layers.
-        others: methods that may replace the default one, on nets all of which learn.
+        config: the proposed configuration, which the search starts from.
+        methods: the methods that the run will train.
+        fixed: options set by the user, which are not changed.
+        tell: is called after every step with the number of steps done and an upper bound of their total; it may raise
+            to stop the search.
+        patience: time limit in seconds. If the first trials do not finish in time, the schedule stays as proposed;
+            later trials are skipped.
+        tuning: configuration and task for fine-tuning whole nets, compared with training last layers; None to skip.
+        others: methods that may replace the default one, tried with fine-tuned nets.
     """
 
     config: Config
@@ -52,7 +59,7 @@ class Search:
     others: Sequence[str] = ()
 
     def run(self) -> Found:
-        """What the folds prefer; nothing where there are too few labels for folds, or too little time."""
+        """Return what cross-validation prefers; no settings if there are too few labels or too little time."""
         try:
             return self._run()
         except _OutOfTimeError:
@@ -97,7 +104,7 @@ class Search:
         return Folds(self.task, self.starts, execution, folds.split(self.task.labeled, count, seed=0), step)
 
     def _steps_of_tuning(self, count: int) -> int:
-        """Of nets all of which learn, on so many folds."""
+        """Return how many steps the trials of fine-tuning take, on this many folds."""
         if self.tuning is None:
             return 0
         sizes = replace(self.task.sizes(0), labeled=len(self.task.labeled) * (count - 1) // count)
@@ -107,7 +114,7 @@ class Search:
         return count * (steps + sum(min(stage.steps(sizes), OTHERS) for stage in others))
 
     def _rate(self, at: Trials, first: Tried) -> tuple[Tried, list[str]]:
-        """The rate that does best; the one proposed if no other is clearly better."""
+        """Return the best learning rate, or the proposed one if no other is clearly better."""
         if {"rate", "rate_round"} & set(self.fixed):
             return first, []
         recipe = self.config.recipe
@@ -134,7 +141,7 @@ class Search:
         return chosen, [trials.told("rate", f"{recipe.rate:g}", f"{rate:g}", scores)]
 
     def _length(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
-        """Longer stages, if they are clearly better."""
+        """Choose longer stages if they are clearly better."""
         if {"epochs", "epochs_round"} & set(self.fixed):
             return chosen, told
         recipe = self.config.recipe
@@ -149,7 +156,7 @@ class Search:
         return best, [*told, trials.told("epochs", str(recipe.epochs), str(epochs), scores)]
 
     def _class_weights(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
-        """More weight for rare classes of pixels, if that is clearly better."""
+        """Choose class weights for rare classes of pixels if they are clearly better."""
         weights = None if "class_weights" in self.fixed else class_weights.of(self.task)
         weighted = weights and at.baseline(self.config, {**chosen.settings, "class_weights": weights})
         if not weighted:
@@ -159,7 +166,11 @@ class Search:
         return best, [*told, f"{who}: equal {chosen.score:.1f}, by rarity {weighted.score:.1f}"]
 
     def _tuned(self, at: Trials, chosen: Tried, told: list[str], began: float) -> tuple[Found | None, list[str]]:
-        """All of the nets, if first nets of that kind are clearly better on the same folds; then their rates."""
+        """Choose fine-tuning if its Baseline is clearly better on the same folds, then search its learning rate.
+
+        Returns:
+            The findings if fine-tuning was chosen, else None, and the texts about all choices.
+        """
         if self.tuning is None:
             return None, told
         config, task = self.tuning.config, self.tuning.task
@@ -183,14 +194,14 @@ class Search:
         return Found(rates.settings, (*so_far.lines, *rates.lines), record, config, said=tuned.said), told
 
     def _another_method(self, at: Trials, so_far: Found) -> Found:
-        """The same or, if it is clearly better on the same folds, another method on nets all of which learn."""
+        """Choose another method, with fine-tuned nets, if it is clearly better on the same folds."""
         if self.tuning is None or so_far.said is None or not (self.others and len(self.task.unlabeled)):
             return so_far
         config = self.tuning.config
         settings = {"net": config.net, **(so_far.settings if so_far.config is not None else {})}
         beside = Trials(replace(at.folds, task=self.tuning.task), "AB", None, at.tried)
         try:
-            if len(settings) > 1:  # rates that were found on other folds: both shall have them
+            if len(settings) > 1:  # the rate was found on other folds: evaluate the Baseline with it on these, too
                 again = beside.baseline(config, settings)
                 so_far = so_far if again is None else findings.asked_again(so_far, again)
             return self._replaced(replace(beside, longest=OTHERS), so_far, settings)
@@ -198,7 +209,7 @@ class Search:
             return so_far
 
     def _replaced(self, at: Trials, so_far: Found, settings: Mapping[str, Any]) -> Found:
-        """As above, of the methods that may replace the default."""
+        """Try the methods that may replace the default one, and take the first that is clearly better."""
         assert self.tuning is not None
         assert so_far.said is not None
         for other in map(catalogue.get, self.others):
@@ -213,7 +224,7 @@ class Search:
         return so_far
 
     def _rounds(self, at: Trials, chosen: Tried, cheap: bool) -> TrialRounds:
-        """What folds say of rounds; nothing where there are none, or no time to try them."""
+        """Choose the options of rounds; nothing is tried if there are no rounds, or no time for them."""
         method = trial_rounds.method_of(self.methods)
         if method is None or not len(self.task.unlabeled):
             return TrialRounds(chosen, [], [])

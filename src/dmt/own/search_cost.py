@@ -1,4 +1,4 @@
-"""What a search on folds of the labels trains: the lengths of its trials, and what they come to for a forecast."""
+"""Lengths of the trials in a search by cross-validation, and their number of steps, for a forecast."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,20 +9,23 @@ from dmt.methods.plan import Stage
 from dmt.own import folds, trial_rounds
 
 LONGER = 3
-"""How much longer stages are tried than a schedule proposes."""
+"""Factor by which stages are lengthened in the trial of a longer schedule."""
 
 THIRDS, HALVES = 3, 2
-"""Folds of last layers, which learn in a second, and of nets that look at images in every step."""
+"""Number of folds for last layers, which train in a second, and for nets that process images in every step."""
 
 SHORT = (40, 200)
-"""Steps of such nets, on a CPU and on a GPU."""
+"""Maximum number of steps of a trial with nets that process images, on a CPU and on a GPU."""
 
 OTHERS = 600
-"""Steps at most of a method that may replace the default one."""
+"""Maximum number of steps per stage in a trial of a method that may replace the default one."""
 
 
 def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> list[tuple[Stage, float]]:
-    """Stages that a search trains, each with its number of steps: what it costs at most, for a forecast."""
+    """Return the stages that a search trains, each with the largest number of steps that all its trials may take.
+
+    Trials of fine-tuning and of other methods are not included.
+    """
     if labeled < folds.FEWEST:
         return []
     cheap, rounds = config.stores_features("A"), trial_rounds.method_of(methods)
@@ -31,11 +34,11 @@ def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> 
     base = catalogue.plan(catalogue.baseline().name, config.recipe).stages
     first = [stage for stage in base if set(stage.lines) <= set(lines)]
     if not cheap:
-        # four rates and, of masks, what rare classes should count
+        # four learning rates and, for masks, class weights
         tried = 4 + config.data.sizes.pixels
         short = [(stage, float(tried * count * min(stage.steps(sizes), SHORT[large]))) for stage in first]
         return short + (_of_masks(config, rounds, labeled, large) if config.data.sizes.pixels else [])
-    # rates, then once more but longer; then all rounds with every γ
+    # four learning rates and a longer schedule; then all rounds with each γ
     work = [(stage, count * (4.0 + LONGER) * stage.steps(sizes)) for stage in first]
     if rounds is not None and sizes.unlabeled:
         every = catalogue.plan(rounds, config.recipe).stages
@@ -44,7 +47,7 @@ def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> 
 
 
 def _of_masks(config: Config, method: str | None, labeled: int, large: bool) -> list[tuple[Stage, float]]:
-    """Stages of rounds that are tried."""
+    """Return the stages of the trial of rounds with masks, each with its number of steps."""
     parts = trial_rounds.PARTS
     sizes = replace(config.data.sizes, labeled=labeled * (parts - 1) // parts)
     if method is None or not sizes.unlabeled:

@@ -1,4 +1,4 @@
-"""Rounds tried on folds of the labels: what γ they should have, and how many there should be, if any."""
+"""Trials of rounds on folds of the labels, to choose γ and the number of rounds, if any."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -15,27 +15,27 @@ from dmt.own.trials import Trials, Tried
 from dmt.tasks.base import Task
 
 GAMMAS = (0.5, 5.0)
-"""Beside the one that a schedule proposes."""
+"""Values of γ tried in addition to the proposed one."""
 
 PARTS = 3
-"""Rounds of masks are judged on one of so many parts of the labels; each of the others would cost as much again."""
+"""Number of folds for rounds with masks. Only one is evaluated, since each of the others would cost as much again."""
 
 LONGEST = (120, 300)
-"""Steps of a stage of masks in a trial, on a CPU and on a GPU."""
+"""Maximum number of steps per stage in a trial with masks, on a CPU and on a GPU."""
 
 POOL = 300
-"""Unlabeled images of masks in a trial."""
+"""Maximum number of unlabeled images in a trial with masks."""
 
 
 @dataclass(frozen=True)
 class TrialRounds:
-    """What folds say of a method's rounds.
+    """Result of trying a method's rounds on folds.
 
     Attributes:
-        chosen: options that the rounds of a run should have.
-        told: for a user to read.
-        said: what nets said round by round, the first before any; empty if nothing was tried.
-        helps: whether rounds are worth it.
+        chosen: options to use for the rounds of a run.
+        told: text for the user.
+        said: evidence of the Baseline and of each later stage up to the last chosen round; empty if nothing was tried.
+        helps: whether rounds are worth training, that is, do at least as well as the Baseline.
     """
 
     chosen: Tried
@@ -45,13 +45,13 @@ class TrialRounds:
 
 
 def method_of(methods: Sequence[str]) -> str | None:
-    """The method whose rounds are tried."""
+    """Return the method whose rounds are tried: the default one if it is among these, else None."""
     usual = catalogue.default().name
     return usual if usual in methods else None
 
 
 def of_layers(at: Trials, config: Config, method: str, chosen: Tried, fixed: Collection[str]) -> TrialRounds:
-    """Of last layers, which learn in a second: γ and the number of rounds, tried in full."""
+    """Choose γ and the number of rounds for last layers, which train in a second, in full-length trials."""
     recipe = config.recipe
     rounds = at.rounds(method, config, chosen.settings)
     if rounds is None:
@@ -81,12 +81,16 @@ def of_layers(at: Trials, config: Config, method: str, chosen: Tried, fixed: Col
 
 
 def _before(stages: Sequence[Evidence], config: Config) -> int:
-    """How many stages come before the first round: first nets, and maybe an online stage."""
+    """Return how many stages precede the first round: that of the first nets, and possibly an online stage."""
     return len(stages) - len(config.recipe.fractions)
 
 
 def fewer(rounds: Sequence[Evidence]) -> int:
-    """After how many rounds to end: all of them, unless an earlier one was clearly better."""
+    """Return after how many rounds to stop: after all, unless an earlier one is clearly better than the last.
+
+    Args:
+        rounds: evidence before the first round, then after each round.
+    """
     later = list(range(1, len(rounds)))
     best = max(later, key=lambda number: rounds[number].score())
     return best if trials.clearly_better(rounds[best], rounds[-1]) else later[-1]
@@ -95,10 +99,10 @@ def fewer(rounds: Sequence[Evidence]) -> int:
 def of_masks(
     at: Trials, config: Config, method: str, chosen: Tried, fixed: Collection[str], large: bool
 ) -> TrialRounds:
-    """Of nets that label pixels: how many rounds, tried once with shorter stages and fewer unlabeled images.
+    """Choose the number of rounds for segmentation, in one trial with shorter stages and fewer unlabeled images.
 
-    The number that does best is taken: nobody can tell beforehand whether rounds help. If none does, one is left for
-    comparison.
+    The best number is taken even if it is not clearly better, since there is no prior on whether rounds help. If none
+    helps, one round is kept for comparison.
     """
     recipe, task = config.recipe, some_unlabeled(at.folds.task)
     part = folds.split(task.labeled, PARTS, seed=0, purpose="rounds")[:1]
@@ -108,7 +112,7 @@ def of_masks(
         return TrialRounds(chosen, [], [])
     before = _before(rounds, config)
     scores = [each.score() for each in rounds]
-    # of equals the later; an online stage that no round improves on is still followed by one
+    # ties go to the later stage; even if no round improves on the online stage, one round follows it
     best = max(range(before - 1, len(rounds)), key=lambda place: (scores[place], place)) - (before - 1)
     helps = scores[before - 1 + max(best, 1)] >= scores[0]
     settings = dict(chosen.settings)
@@ -119,7 +123,7 @@ def of_masks(
 
 
 def _told(scores: Sequence[float], before: int, best: int, images: int) -> str:
-    """The scores of a trial, stage by stage."""
+    """Describe the scores of a trial, stage by stage."""
     without, *online = (f"{each:.1f}" for each in scores[:before])
     after = ", ".join(f"{each:.1f}" for each in scores[before:])
     first = f"{without} without" + "".join(f", {each} after the online stage" for each in online)
@@ -127,7 +131,7 @@ def _told(scores: Sequence[float], before: int, best: int, images: int) -> str:
 
 
 def some_unlabeled(task: Task) -> Task:
-    """The task with no more unlabeled images than a trial needs."""
+    """Return the task with a random sample of at most `POOL` unlabeled images."""
     count = len(task.unlabeled)
     if count <= POOL:
         return task
@@ -137,7 +141,7 @@ def some_unlabeled(task: Task) -> Task:
 
 
 def _as_long(config: Config, whole: Task, some: Task) -> dict[str, Any]:
-    """Epochs that take as many steps over fewer images."""
+    """Return options that scale the epochs so that they take as many steps with fewer unlabeled images."""
     recipe, times = config.recipe, len(whole.unlabeled) / max(len(some.unlabeled), 1)
     if times == 1.0:
         return {}

@@ -1,4 +1,4 @@
-"""Options tried on folds of the labels, and what it takes to prefer one to another."""
+"""Trials of options on folds of the labels, and the criterion for preferring one to another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from dmt.own.folds import Folds
 
 @dataclass(frozen=True)
 class Tried:
-    """Options, and what nets trained with them said of images that they were not taught."""
+    """Options, and the predictions on held-out images by nets trained with them."""
 
     settings: Mapping[str, Any]
     said: Evidence
@@ -28,7 +28,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class Trials:
-    """Trials on the same folds, so that they can be compared image by image."""
+    """Trials on the same folds, so that they can be compared image by image.
+
+    Attributes:
+        lines: the lines to train.
+        longest: maximum number of steps per stage; None for no limit.
+        tried: all trials so far, in order.
+    """
 
     folds: Folds
     lines: str
@@ -36,12 +42,12 @@ class Trials:
     tried: list[Tried] = field(default_factory=list)
 
     def baseline(self, config: Config, settings: Mapping[str, Any]) -> Tried | None:
-        """First nets; None if they diverge."""
+        """Try the Baseline with some options changed; return None if training diverges."""
         found = self._try(config, settings, catalogue.baseline().name)
         return None if found is None else self.tried[-1]
 
     def rounds(self, method: str, config: Config, settings: Mapping[str, Any]) -> list[Evidence] | None:
-        """A whole plan, round by round."""
+        """Try the whole plan of a method; return the evidence after each round, or None if training diverges."""
         return self._try(config, settings, method)
 
     def _try(self, config: Config, settings: Mapping[str, Any], method: str) -> list[Evidence] | None:
@@ -53,16 +59,16 @@ class Trials:
 
 
 def choose(proposed: Tried, known: Sequence[Tried]) -> Tried:
-    """The best of what was tried, if it is clearly better than what was proposed."""
+    """Return the best trial if it is clearly better than the proposed one, else the proposed one."""
     best = max(known, key=lambda each: each.score)
     return best if clearly_better(best.said, proposed.said) else proposed
 
 
 def told(key: str, proposed: str, chosen: str, scores: Mapping[str, float]) -> str:
-    """What was chosen of some values of an option, for people.
+    """Describe the choice between some values of an option.
 
     Args:
-        scores: by value as it is shown.
+        scores: the score of each value, by the value as text.
     """
     said = ", ".join(f"{value}: {score:.1f}" for value, score in scores.items())
     if chosen == proposed:
@@ -71,5 +77,8 @@ def told(key: str, proposed: str, chosen: str, scores: Mapping[str, float]) -> s
 
 
 def clearly_better(after: Evidence, before: Evidence) -> bool:
-    """In 19 of 20 draws of the images; of several that were tried, one is soon better by chance."""
+    """Return whether the score is higher in 19 of 20 bootstrap draws of the images.
+
+    The criterion is strict because the best of several trials is easily better by chance.
+    """
     return evidence.difference([after], [before]).low > 0

@@ -1,4 +1,4 @@
-"""How many views of each photo must be stored for a method to see what it asks for."""
+"""Number of stored views of each photo that a method needs."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,10 @@ from dmt.types import STRONG
 
 
 def fewest(config: Config, method: str) -> int:
-    """The image and its mirror image are weak views, crops are strong ones: with fewer, all views are alike."""
+    """Return the smallest number of stored views with which the views that a method asks for differ.
+
+    The image and its mirror image are weak views; further ones are crops, which are strong views.
+    """
     stages = catalogue.plan(method, config.recipe).stages
     most = max((stage.objective.views for stage in stages), key=len)
     if any(batches.kind_of(view) == STRONG for stage in stages for view in stage.objective.views):
@@ -20,7 +23,11 @@ def fewest(config: Config, method: str) -> int:
 
 
 def require(config: Config, methods: Sequence[str]) -> None:
-    """Refuse methods that would be shown the same features as if these were of different views."""
+    """Refuse methods that would get the same stored features for views that should differ.
+
+    Raises:
+        ConfigError: if fewer views are stored than a method needs.
+    """
     data = config.data
     if not (isinstance(data, PhotoOptions) and any(map(config.stores_features, "AB"))):
         return

@@ -1,1 +1,1 @@
-"""Pseudo labels: who labels, what is kept, where it lies."""
+"""Pseudo labels: making, selecting and storing them."""

@@ -1,14 +1,14 @@
-"""Work in a thread of its own, while the caller does something else."""
+"""Cancelable work in a background thread."""
 
 import threading
 from collections.abc import Callable
 
 Cancelable = Callable[[Callable[[], bool]], None]
-"""Work that takes a function which says whether it was canceled, and is asked now and then."""
+"""Work that is passed a function which returns whether it was canceled, and calls that function now and then."""
 
 
 class BackgroundWork:
-    """A thread that works until it is done or canceled."""
+    """A thread that runs until its work is done or canceled."""
 
     def __init__(self, work: Cancelable) -> None:
         self._error: BaseException | None = None
@@ -19,7 +19,7 @@ class BackgroundWork:
     def _run(self, work: Cancelable) -> None:
         try:
             work(self._canceled.is_set)
-        except BaseException as error:  # raised in the thread that waits
+        except BaseException as error:  # re-raised by `wait`, in the waiting thread
             self._error = error
 
     @property
@@ -27,10 +27,10 @@ class BackgroundWork:
         return self._thread.is_alive()
 
     def wait(self) -> None:
-        """Return when the work is done; what went wrong there is raised here, once."""
+        """Wait until the work is done, and re-raise its exception, if any, once."""
         try:
             self._thread.join()
-        except BaseException:  # e.g. Ctrl-C: nobody waits for the thread any more
+        except BaseException:  # e.g. Ctrl-C: the caller no longer waits for the thread
             self.cancel()
             raise
         error, self._error = self._error, None
@@ -38,7 +38,7 @@ class BackgroundWork:
             raise error
 
     def cancel(self) -> None:
-        """Have it end soon, and return when it has; what went wrong does not matter any more."""
+        """Ask the work to stop, wait until the thread has ended, and discard its exception, if any."""
         self._canceled.set()
         self._thread.join()
         self._error = None

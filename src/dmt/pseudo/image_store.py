@@ -1,4 +1,4 @@
-"""Pseudo labels of images: one file of tensors, and their provenance."""
+"""Pseudo labels of images, stored as one tensor file and their provenance."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,11 @@ from dmt.types import IGNORE, ProgressCallback, Target
 
 @dataclass(frozen=True)
 class ImageStore(Store[Tensor]):
-    """The labels of all unlabeled images, and which of them a stage learns from.
+    """Pseudo labels of all unlabeled images, and a mask of those that a stage learns from.
 
     Attributes:
-        target: labels and confidence of every unlabeled image, (N,).
-        selected: (N,) bool, those that were kept.
+        target: labels and confidence of every unlabeled image, (N,) each.
+        selected: (N,) bool, true where the label was kept.
     """
 
     target: Target
@@ -51,7 +51,7 @@ class ImageStore(Store[Tensor]):
     def open(
         self, unlabeled: UnlabeledSet[Tensor], on_progress: ProgressCallback | None = None, cache: Path | None = None
     ) -> PseudoLabels[Tensor]:
-        """Small enough to be in memory always."""
+        """Return the labels, which are small enough to be always in memory."""
         return PseudoLabels(self.target.labels, self.target.confidence, self.selected, self.target.soft)
 
     def kept_labels(self, positions: Tensor, like: Tensor) -> Tensor:
@@ -66,14 +66,14 @@ class ImageStore(Store[Tensor]):
         if self.target.soft is not None:
             tensors["soft"] = self.target.soft
         digest = files.write_tensors(folder / run_files.PSEUDO_IMAGES, tensors)
-        # written last: its presence says that the labels are complete
+        # written last: its presence marks the labels as complete
         files.write_json(folder / run_files.PSEUDO, self.provenance | {DIGEST: digest})
 
     @classmethod
     def load(cls, folder: Path) -> "ImageStore":
         path, remedy = folder / run_files.PSEUDO_IMAGES, store.remedy(folder)
         about = files.read_json(folder / run_files.PSEUDO, schemas.PSEUDO)
-        if DIGEST in about:  # not in runs of 0.2 and before
+        if DIGEST in about:  # missing in runs of version 0.2 and older
             files.require_digest(path, about.pop(DIGEST), remedy)
         tensors = files.read_tensors(path)
         try:
@@ -83,7 +83,11 @@ class ImageStore(Store[Tensor]):
         return cls(Target(labels.long(), confidence, tensors.get("soft")), selected, about)
 
     def require_possible(self, folder: Path, images: int, classes: int) -> None:
-        """Refuse labels that no teacher of so many images and classes can have given."""
+        """Refuse labels, shapes or probabilities that are impossible for this many images and classes.
+
+        Raises:
+            RunError: if the stored labels are damaged.
+        """
         labels, confidence = self.target.labels, self.target.confidence
         soft = confidence if self.target.soft is None else self.target.soft
         whole = all(tuple(each.shape) == (images,) for each in (labels, confidence, self.selected))

@@ -1,6 +1,6 @@
-"""A finished net labels all unlabeled images, and the most confident labels are kept.
+"""Pseudo-labeling: finished nets label all unlabeled images, and the most confident labels are kept.
 
-The one folder that chooses between the store of images and that of pixels.
+Only this module chooses between the store for images and the store for pixels.
 """
 
 import tempfile
@@ -32,17 +32,18 @@ from dmt.types import IGNORE, ProgressCallback, Target
 
 @dataclass(frozen=True)
 class Wish:
-    """Which labels to keep.
+    """How pseudo labels are made from a teacher's predictions, and which of them are kept.
 
     Attributes:
-        fraction: α, the share to keep.
-        per_class: rank within each predicted class.
-        noise: share of kept labels to corrupt, for stress tests.
-        seed: of the stage that will learn from them; only the noise depends on it.
-        provenance: who labels, in which round: stored beside the labels.
-        soft: store what the teacher gives every class, too.
-        renormalized: choose labels by probabilities divided by each class's threshold.
-        graph: spread the given labels over the teacher's features instead.
+        fraction: α, the share of labels to keep.
+        per_class: rank by confidence within each predicted class instead of over all images.
+        noise: share of the kept labels to corrupt, for stress tests.
+        seed: the seed of the stage that will learn from the labels; only the noise depends on it.
+        provenance: teacher and round, stored with the labels.
+        soft: also store the teacher's probability of every class (images only).
+        renormalized: choose labels by probabilities divided by each class's threshold, as in CBST (images only).
+        graph: propagate the given labels over a graph of the teacher's features instead of using its predictions
+            (images only).
     """
 
     fraction: float
@@ -56,24 +57,24 @@ class Wish:
 
 
 class Teacher(NamedTuple):
-    """Finished nets, on the device, and the task whose unlabeled images they label together."""
+    """Finished nets on the device, and the task whose unlabeled images they label with their mean probabilities."""
 
     nets: tuple[nn.Module, ...]
     task: Task
     device: torch.device
-    views: tuple[LabelingView, ...] = (PLAIN,)  # in which every net sees every image
-    processes: Processes | None = None  # that take turns with the images; the first gets all labels
-    whole: bool = False  # whether what they give every class of an image is asked for
+    views: tuple[LabelingView, ...] = (PLAIN,)  # views of each image whose probabilities are averaged
+    processes: Processes | None = None  # processes that share the images; the first one receives all labels
+    whole: bool = False  # whether the probabilities of all classes are needed (images only)
 
 
 @dataclass(frozen=True)
 class LabelFolder:
-    """A folder that labels are written to or read from.
+    """A folder to write pseudo labels to.
 
     Attributes:
-        path: of the stage that learns from them.
-        cache: a folder for what is too large for memory.
-        on_progress: is called while images are labeled or files are read.
+        path: the folder of the stage that learns from the labels.
+        cache: a folder for planes too large for memory.
+        on_progress: is called with (done, total) while images are labeled.
     """
 
     path: Path
@@ -82,9 +83,10 @@ class LabelFolder:
 
 
 def make(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit[Any]) -> Store[Any]:
-    """Label all unlabeled images and keep the surest labels.
+    """Label all unlabeled images and keep the most confident labels.
 
-    Those of images are small, and written when this returns. Of pixels the files may still be `Store.pending`.
+    Labels of images are small and are written before this returns. Files of pixel labels may still be
+    `Store.pending`.
     """
     if teacher.task.pixels:
         return _make_pixels(teacher, wish, folder, audit)
@@ -94,7 +96,7 @@ def make(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit[Any]) -
 
 
 def load(task: Task, folder: Path) -> Store[Any]:
-    """The stored labels of a stage, as they were written."""
+    """Load the stored labels of a stage."""
     if task.pixels:
         return PixelStore.load(folder)
     store = ImageStore.load(folder)
@@ -103,13 +105,13 @@ def load(task: Task, folder: Path) -> Store[Any]:
 
 
 def observed(folder: Path) -> dict[str, Any]:
-    """What an audit counted while the labels of a stage were made."""
+    """Return what the audit counted while the labels of a stage were made; empty if nothing was recorded."""
     path = folder / run_files.AUDIT
     return files.read_json(path, schemas.AUDIT) if path.exists() else {}
 
 
 def label(teacher: Teacher, wish: Wish) -> ImageStore:
-    """A label for each image."""
+    """Label every unlabeled image, without writing anything."""
     target, classes = _asked(teacher), len(teacher.task.classes)
     if wish.graph is not None:
         target = _spread(teacher, target, wish.graph)
@@ -131,7 +133,7 @@ def _make_pixels(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit
     writer, device = _writer(teacher.task, folder), teacher.device
     observer = audit.observer()
     label_pixels(teacher, writer, observer, folder.on_progress)
-    # before the labels are complete: afterwards those that were not kept are gone
+    # counted before the selection, which discards the labels that are not kept
     files.write_json(folder.path / run_files.AUDIT, {} if observer is None else observer.numbers())
     writer.select(wish.fraction, wish.noise, wish.seed, device)
     return writer.store(wish.provenance)
@@ -143,7 +145,7 @@ def _writer(task: Task, folder: LabelFolder) -> PixelWriter:
 
 
 def pixels_in_memory(teacher: Teacher, wish: Wish) -> PseudoLabels[Ragged]:
-    """The surest labels of pixels, for a trial that leaves no files."""
+    """Return the most confident pixel labels, for a trial that leaves no files."""
     with tempfile.TemporaryDirectory() as unused:
         writer = _writer(teacher.task, LabelFolder(Path(unused)))
         label_pixels(teacher, writer)
@@ -157,7 +159,10 @@ def label_pixels(
     observer: LabelingObserver | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> None:
-    """A label for each pixel, handed to the writer image by image: all logits at once would not fit into memory."""
+    """Label every pixel, handing each batch to the writer: the logits of all images would not fit into memory.
+
+    The observer, if any, also sees the labels that will not be kept.
+    """
     done = 0
     for view, labels, found in _coded(teacher):  # (n, H, W), padding included
         if observer is not None:
@@ -169,7 +174,7 @@ def label_pixels(
 
 
 def help_label(teacher: Teacher) -> None:
-    """Label what is this process's turn, for the first process."""
+    """Label this process's share of the images and send the labels to the first process."""
     processes = teacher.processes
     if not teacher.task.pixels:
         _asked(teacher)
@@ -182,9 +187,10 @@ def help_label(teacher: Teacher) -> None:
 
 @torch.no_grad()
 def _coded(teacher: Teacher) -> Iterator[tuple[View, Tensor, Tensor]]:
-    """Labels of some images at a time and the codes of their confidences.
+    """Yield batches of images with their labels and confidence codes, (n, H, W) each, padding included.
 
-    In the first process those of all images, in order; in others those that are its turn.
+    The first process yields all images in order, receiving from the other processes what they labeled; every other
+    process yields its own share.
     """
     nets, task, device, views, processes, _ = teacher
     single = len(nets) == len(views) == 1
@@ -205,7 +211,7 @@ def _coded(teacher: Teacher) -> Iterator[tuple[View, Tensor, Tensor]]:
 
 
 def _received(processes: Processes, rank: int, view: View) -> tuple[Tensor, Tensor]:
-    """What another process found in the images of a view."""
+    """Receive the labels and codes that another process found for the images of a view."""
     shape, device = (len(view.images), *view.images.shape[-2:]), view.images.device
     labels = processes.receive(torch.empty(shape, dtype=torch.uint8), rank)
     found = processes.receive(torch.empty(shape, dtype=torch.int32), rank)
@@ -213,16 +219,17 @@ def _received(processes: Processes, rank: int, view: View) -> tuple[Tensor, Tens
 
 
 def _choose(target: Target, classes: int, fraction: float, *, per_class: bool) -> Tensor:
-    """Which labels to keep: the top ``fraction`` by confidence, over all or within each class."""
+    """Return a mask (N,) of the top ``fraction`` by confidence, over all images or within each predicted class."""
     if per_class:
         return selection.top_per_class(target.confidence, target.labels, fraction, classes)
     return selection.top(target.confidence, fraction)
 
 
 def _spread(teacher: Teacher, target: Target, wanted: Graph) -> Target:
-    """Labels that reach an image over the graph, with their share as confidence; where none does, its net's, unsure.
+    """Propagate the given labels over a graph of the teacher's features.
 
-    Several copies of a net see the mean of their features.
+    An image gets the class that reaches it most, with that class's share as confidence. An image that no label
+    reaches keeps the teacher's prediction, with confidence 0. The features of several nets are averaged.
     """
     task, device = teacher.task, teacher.device
     parts = [
@@ -240,9 +247,10 @@ def _spread(teacher: Teacher, target: Target, wanted: Graph) -> Target:
 
 
 def _renormalized(target: Target, fraction: float) -> tuple[Target, Tensor]:
-    """CBST's own choice: of p_c / θ_c the largest is the label, kept if it is 1 or more; confidence stays p_c.
+    """Relabel and select as CBST does: the label is argmax p_c / θ_c, kept if that ratio is at least 1.
 
-    θ_c is the probability that the surest ``fraction`` of the images labeled c reach.
+    θ_c is the lowest confidence among the most confident ``fraction`` of the images predicted as c. The confidence of
+    the new label c is p_c, not the ratio.
     """
     assert target.soft is not None, "renormalizing needs what the teacher gives every class"
     thresholds = selection.thresholds(target.confidence, target.labels, fraction, target.soft.shape[1])
@@ -252,7 +260,7 @@ def _renormalized(target: Target, fraction: float) -> tuple[Target, Tensor]:
 
 
 def _corrupt(target: Target, selected: Tensor, classes: int, share: float, seed: int) -> Target:
-    """Replace a share of the kept labels by another class, drawn evenly; confidence stays. For stress tests."""
+    """Replace a share of the kept labels by another class, drawn uniformly; for stress tests. Confidence stays."""
     rng = streams.stream(seed, "pseudo noise")
     kept = selected.nonzero().squeeze(1).numpy()
     chosen = torch.from_numpy(rng.permutation(kept)[: selection.quota(share, len(kept))])
@@ -261,6 +269,6 @@ def _corrupt(target: Target, selected: Tensor, classes: int, share: float, seed:
     labels[chosen] = (labels[chosen] + shift) % classes
     if target.soft is None:
         return Target(labels, target.confidence)
-    soft, right = target.soft.clone(), target.labels[chosen]  # the wrong class gets what the right one had
+    soft, right = target.soft.clone(), target.labels[chosen]  # swap the probabilities of the old and the new class
     soft[chosen, labels[chosen]], soft[chosen, right] = target.soft[chosen, right], target.soft[chosen, labels[chosen]]
     return Target(labels, target.confidence, soft)

@@ -1,13 +1,13 @@
-"""Pixel pseudo labels on disk, at most about 2 bytes a pixel. Written once, then read-only.
+"""Pixel pseudo labels on disk, at most about 2 bytes per pixel. Written once, then read-only.
 
 ```
-pseudo.json                 provenance, coverage, checksums of all files; written last: the labels are complete
-pseudo/000007-<id>.png      indexed colors: the pixel is the class, 255 where it was not selected
-pseudo/000007-<id>.code     confidence codes of all pixels: differences, their high bytes packed, their low bytes plain
+pseudo.json                 provenance, coverage, checksums of all files; written last, so it marks them as complete
+pseudo/000007-<id>.png      indexed colors: a pixel's value is its class, or 255 if it was not selected
+pseudo/000007-<id>.code     confidence codes of all pixels, compressed by `code_planes`
 ```
 
-A stage that trains right after its labels were made has them already; these files serve people, and a run that is
-stopped and resumed.
+A stage that trains right after its labels were made has them in memory. The files are for people to look at, and for
+a run that is stopped and resumed.
 """
 
 import io
@@ -36,22 +36,22 @@ from dmt.pseudo.store import Store
 from dmt.types import ProgressCallback
 
 UNSELECTED = 255
-"""The pixel of a PNG that nobody learns from."""
+"""The value of a PNG pixel that is not learned from."""
 
 SUMMARY = ("images", "kept", "of", "coverage", "bytes", "checksums")
-"""What ``pseudo.json`` holds besides provenance."""
+"""Keys of ``pseudo.json`` besides provenance."""
 
 checksum = zlib.crc32
-"""Of a file's content: so fast that thousands of files do not matter."""
+"""Checksum of a file's content, fast enough for thousands of files."""
 
 
 def name_of(position: int, identity: str) -> str:
-    """The file name of an image, without ending: its number, then as much of its id as any file system takes."""
+    """Return the file name of an image without extension: its number and up to 60 safe characters of its id."""
     return f"{position:06d}-{re.sub(r'[^A-Za-z0-9._-]', '_', identity)[:60]}"
 
 
 def plane_file(cache: Path | None, dtype: torch.dtype) -> Path | None:
-    """Where planes are that do not fit into memory: labels and codes are of different types."""
+    """Return the file that backs planes too large for memory; the dtype tells labels from codes."""
     return None if cache is None else cache / f"pseudo-{dtype}"
 
 
@@ -60,10 +60,10 @@ class PixelStore(Store[Ragged]):
     """Pseudo labels of pixels.
 
     Attributes:
-        folder: of the stage that learns from them.
-        summary: what was counted when they were selected, by the names of `SUMMARY`.
-        fresh: the planes, if they were made just now and need not be read.
-        unwritten: makes the files, if they are not there yet.
+        folder: the folder of the stage that learns from the labels.
+        summary: counts made during selection, under the keys in `SUMMARY`.
+        fresh: the planes, if they were just made and need not be read from disk.
+        unwritten: writes the files, if they do not exist yet.
     """
 
     folder: Path
@@ -74,7 +74,7 @@ class PixelStore(Store[Ragged]):
 
     @classmethod
     def load(cls, folder: Path) -> "PixelStore":
-        """Reads the summary; planes stay on disk."""
+        """Read the summary; planes stay on disk."""
         about = files.read_json(folder / run_files.PSEUDO, schemas.PSEUDO_OF_PIXELS)
         summary = {key: about.pop(key) for key in SUMMARY if key in about}
         return cls(folder, about, summary)
@@ -89,12 +89,12 @@ class PixelStore(Store[Ragged]):
 
     @property
     def images(self) -> int:
-        """All: every image teaches by those of its pixels that were kept."""
+        """Number of all unlabeled images: each contributes those of its pixels that were kept."""
         return int(self.summary["images"])
 
     @property
     def bytes(self) -> int:
-        """On disk, while the codes are there; 0 as long as files are being written."""
+        """Bytes on disk, codes included; 0 while the files are being written."""
         return int(self.summary.get("bytes", 0))
 
     def coverage(self, classes: int) -> dict[str, list[int]]:
@@ -119,18 +119,18 @@ class PixelStore(Store[Ragged]):
         return self.unwritten
 
     def close(self) -> None:
-        """Labels stay, for people to look at."""
+        """Remove the confidence codes. The labels stay, for people to look at."""
         self.drop_codes()
 
     def planes(
         self, sizes: Sequence[tuple[int, int]], tell: ProgressCallback | None = None, cache: Path | None = None
     ) -> tuple[Ragged, Ragged]:
-        """All images in order: labels, uint8 with 255 where unselected, and packed codes, int16.
+        """Read the planes of all images in order: labels uint8, 255 where unselected, and packed codes int16.
 
         Args:
             sizes: (height, width) of every image.
-            tell: hears how many of these 2N planes are read.
-            cache: as `PixelWriter` takes it.
+            tell: is called with the number of planes read so far, of 2N.
+            cache: a folder for planes too large for memory, as in `PixelWriter`.
         """
 
         def codes(position: int) -> np.ndarray:
@@ -149,24 +149,24 @@ class PixelStore(Store[Ragged]):
         return read(self.labels, torch.uint8, 0), read(codes, torch.int16, len(sizes))
 
     def read(self, position: int) -> tuple[np.ndarray, np.ndarray]:
-        """Labels (H, W) uint8, 255 where unselected, and codes (H, W) uint16 of one image."""
+        """Read the labels (H, W) uint8, 255 where unselected, and the codes (H, W) uint16 of one image."""
         labels = self.labels(position)
         return labels, self._codes(position, (labels.shape[0], labels.shape[1]))
 
     def labels(self, position: int) -> np.ndarray:
-        """Labels (H, W) uint8 of one image, 255 where unselected: all that a finished stage keeps."""
+        """Read the labels (H, W) uint8 of one image, 255 where unselected; a finished stage keeps only these."""
         path = self._paths[position]
         try:
             with Image.open(io.BytesIO(_content(path, self._checksum("labels", position)))) as image:
                 labels = np.array(image)
-        except (OSError, SyntaxError, ValueError) as error:  # Pillow has several for a broken PNG
+        except (OSError, SyntaxError, ValueError) as error:  # Pillow raises any of these for a broken PNG
             raise self._damaged(f"{path} is missing or damaged ({error})") from error
         if int(labels.max(where=labels != UNSELECTED, initial=0)) >= len(self.summary["coverage"]["kept"]):
             raise self._damaged(f"{path} has labels that are no classes")
         return labels
 
     def drop_codes(self) -> None:
-        """Remove the codes, which a trained stage needs no more."""
+        """Remove the codes, which a trained stage no longer needs."""
         for path in (self.folder / run_files.PSEUDO_PIXELS).glob("*.code"):
             path.unlink()
 
@@ -187,7 +187,7 @@ class PixelStore(Store[Ragged]):
             raise self._damaged(f"{path} is missing or damaged ({error})") from error
 
     def _checksum(self, kind: str, position: int) -> int | None:
-        """Of the file of one image when it was written; None in runs of 0.2 and before."""
+        """Return the recorded checksum of one image's file, or None in runs of version 0.2 and older."""
         known: dict[str, list[int]] | None = self.summary.get("checksums")
         return None if known is None else known[kind][position]
 
@@ -196,10 +196,10 @@ class PixelStore(Store[Ragged]):
 
 
 def _content(path: Path, known: int | None) -> bytes:
-    """Of a file; its checksum must be the known one.
+    """Read a file and verify its checksum, if one is known.
 
     Raises:
-        ValueError: if it is another one.
+        ValueError: if the checksum differs.
     """
     content = path.read_bytes()
     if known not in (None, checksum(content)):

@@ -1,4 +1,4 @@
-"""Makes pixel pseudo labels: takes a net's predictions in any order, keeps the surest, and writes their files."""
+"""Makes pixel pseudo labels: takes predictions in any order, keeps the most confident, and writes their files."""
 
 import colorsys
 import io
@@ -25,25 +25,25 @@ from dmt.pseudo import code_planes
 from dmt.pseudo.pixel_store import UNSELECTED, PixelStore, checksum, name_of, plane_file
 
 AT_ONCE = 1 << 22
-"""Pixels that are selected from at a time."""
+"""Number of pixels that the selection processes at a time."""
 
 
 class PixelWriter:
-    """First `take` the predictions of all images, then `select`, then `write`.
+    """Writer of pixel pseudo labels: `take` the predictions of all images, then `select`, then `write`.
 
-    Predictions wait in planes that the stage which learns from them needs anyway. Files lie in a folder of their own
-    until they are complete; a crash leaves it behind and the next attempt removes it.
+    Predictions are held in planes that the learning stage needs anyway. Files are written to a separate folder until
+    they are complete; a crash leaves that folder behind and the next attempt removes it.
 
     Attributes:
-        planes: labels, uint8, and packed codes, int16, of all images; what `PixelStore.planes` would read.
+        planes: labels uint8 and packed codes int16 of all images, as `PixelStore.planes` would read them.
 
     Args:
-        folder: of the stage that will learn from the labels.
-        ids: of all images, in the order that decides between equals.
+        folder: the folder of the stage that will learn from the labels.
+        ids: ids of all images; among pixels of equal confidence, those of earlier images are kept first.
         sizes: (height, width) of all images.
-        classes: how many there are.
-        palette: 256 RGB colors, 768 numbers; by default, colors that differ.
-        cache: a folder for planes too large for memory; their files end with the process.
+        classes: number of classes.
+        palette: 256 RGB colors as 768 numbers; by default, distinct colors.
+        cache: a folder for planes too large for memory; their files do not outlive the process.
     """
 
     def __init__(
@@ -74,14 +74,15 @@ class PixelWriter:
         self._unfinished.mkdir(parents=True)
 
     def take(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None:
-        """The predictions of some images, on any device.
+        """Take the predictions of some images, on any device.
 
-        They are put into the planes when the next ones come: the device works on those while the host works on these.
+        They are copied into the planes only when the next predictions arrive, so that the device can work on the next
+        batch while the host handles this one.
 
         Args:
-            positions: (n,) of the images.
+            positions: (n,) positions of the images.
             labels: (n, H, W), padded at the bottom and right.
-            codes: (n, H, W), 0 … 65,535.
+            codes: (n, H, W) confidence codes, 0 … 65,535.
         """
         sizes = torch.stack([self.planes[0].heights[positions], self.planes[0].widths[positions]], 1)
         if labels.shape != codes.shape or any(int(sizes[:, axis].max()) > labels.shape[1 + axis] for axis in (0, 1)):
@@ -107,14 +108,17 @@ class PixelWriter:
     def select(
         self, fraction: float, noise: float = 0.0, seed: int = 0, device: torch.device | str = "cpu"
     ) -> dict[str, Any]:
-        """Keep the top ``fraction`` of each class over all images, in the planes. Returns the store's summary.
+        """Keep the top ``fraction`` of each predicted class over all images; unselect all other pixels in the planes.
 
         Args:
             fraction: α, the share of each predicted class to keep.
-            noise: for stress tests: each kept pixel becomes another class, drawn evenly, with this probability,
-                independently. The summary counts what was predicted.
-            seed: of the stage that will learn from them; only the noise depends on it.
-            device: compares.
+            noise: for stress tests, the probability with which each kept pixel independently becomes another class,
+                drawn uniformly. The summary counts the original predictions.
+            seed: the seed of the stage that will learn from the labels; only the noise depends on it.
+            device: the device that does the comparisons.
+
+        Returns:
+            The summary of the store, without the entries of its files.
         """
         self._put()
         if bool(self._missing.any()):
@@ -140,7 +144,7 @@ class PixelWriter:
         return self._summary
 
     def _corrupt(self, noise: float, seed: int) -> None:
-        """Replace labels as `select` says; images are drawn independently, so their order does not matter."""
+        """Corrupt labels as described in `select`; each image has its own random stream, so order does not matter."""
         for position in range(len(self._names)):
             rng = streams.stream(seed, "pseudo noise", position)
             labels = self.planes[0].image(position).numpy()
@@ -149,18 +153,19 @@ class PixelWriter:
             labels[hit] = other[hit]
 
     def store(self, provenance: dict[str, Any]) -> PixelStore:
-        """What was selected, in memory; its files are still to be written."""
+        """Return a store of the selected labels, held in memory; its files are still to be written."""
         assert self._summary is not None, "select first"
         return PixelStore(self.folder, provenance, self._summary, self.planes, partial(self.write, provenance))
 
     def write(self, provenance: dict[str, Any], canceled: Callable[[], bool] = lambda: False) -> None:
-        """Write the files of what was selected. A thread of its own may do this: no device is touched.
+        """Write the files of the selected labels. This may run in a background thread, since it uses no device.
 
-        One thread is enough: more would be done sooner, but keep the interpreter from those who feed a GPU.
+        One thread is enough: more would finish sooner, but compete for the interpreter with the threads that feed a
+        GPU.
 
         Args:
-            provenance: who labeled, in which round; plain values, stored beside the labels.
-            canceled: asked now and then; if so, this returns and nothing is complete.
+            provenance: teacher and round as plain values, stored with the labels.
+            canceled: is called before each image; if it returns true, writing stops and the labels stay incomplete.
         """
         assert self._summary is not None, "select first"
         labels, codes = self.planes
@@ -180,16 +185,16 @@ class PixelWriter:
         files.write_json(self.folder / run_files.PSEUDO, provenance | summary)
 
     def _draw(self, kept: np.ndarray) -> bytes:
-        """As a PNG."""
+        """Return the labels as the bytes of a PNG."""
         image = Image.fromarray(kept)
-        image.putpalette(self._palette)  # gray becomes indexed color
+        image.putpalette(self._palette)  # turns the grayscale image into one with indexed colors
         content = io.BytesIO()
         image.save(content, "PNG", compress_level=1 if kept.size >= code_planes.SMALL else 9)
         return content.getvalue()
 
 
 def empty_plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, cache: Path | None) -> Ragged:
-    """Space for one number a pixel; what is too large for memory is in a file that ends with the process."""
+    """Allocate one number per pixel; planes too large for memory are backed by a file that ends with the process."""
     file = plane_file(cache, dtype)
     plane = ragged.blank(sizes, None, dtype, file)
     buffers.discard(file)
@@ -197,6 +202,6 @@ def empty_plane(sizes: Sequence[tuple[int, int]], dtype: torch.dtype, cache: Pat
 
 
 def _colors() -> list[int]:
-    """Black, then hues far apart; unselected is light gray."""
+    """Return a palette: black, then hues far apart, and light gray for unselected pixels."""
     hues = [colorsys.hsv_to_rgb(label * 0.618 % 1, 0.85, (0.9, 0.65)[label % 2]) for label in range(1, 255)]
     return [0, 0, 0, *(round(255 * value) for color in hues for value in color), 224, 224, 224]

@@ -1,4 +1,4 @@
-"""What every store of pseudo labels offers, whether images or pixels got them."""
+"""Interface of the stores of pseudo labels, of images or of pixels."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -12,73 +12,73 @@ from dmt.pseudo.background import Cancelable
 from dmt.types import ProgressCallback
 
 DIGEST = "digest"
-"""The entry of ``pseudo.json`` that vouches for the labels; beside provenance."""
+"""The key of ``pseudo.json`` under which the SHA-256 of the label file is stored."""
 
 
 def remedy(folder: Path) -> str:
-    """What to do about damaged labels of a stage."""
+    """Return advice on damaged labels of a stage, for error messages."""
     return f"restore it from a copy, or delete {folder} and repeat the command to make that stage again"
 
 
 class Store(ABC, Generic[Planes]):
-    """The pseudo labels of a stage: who labeled, in which round, how sure. Written once, then read-only.
+    """The pseudo labels of a stage, their confidence and their provenance. Written once, then read-only.
 
     Attributes:
-        provenance: teacher, round, fraction; plain values.
+        provenance: teacher, round and fraction, as plain values.
     """
 
     provenance: dict[str, Any]
 
     @staticmethod
     def exists(folder: Path) -> bool:
-        """Whether a stage has complete labels, of either kind."""
+        """Return whether a stage has complete labels, of images or of pixels."""
         return (folder / run_files.PSEUDO).exists()
 
     @property
     @abstractmethod
     def kept(self) -> int:
-        """How many labels were kept."""
+        """Number of labels that were kept."""
 
     @property
     @abstractmethod
     def of(self) -> int:
-        """How many there were."""
+        """Number of labels before the selection."""
 
     @property
     @abstractmethod
     def images(self) -> int:
-        """Images that a pass goes over."""
+        """Number of unlabeled images in one epoch of a stage that learns from the labels."""
 
     @abstractmethod
     def coverage(self, classes: int) -> dict[str, list[int]]:
-        """Per predicted class: how many sites got that label, and how many of those were kept."""
+        """Return the number of sites per predicted class under ``predicted``, and of those kept under ``kept``."""
 
     @abstractmethod
     def open(
         self, unlabeled: UnlabeledSet[Planes], on_progress: ProgressCallback | None = None, cache: Path | None = None
     ) -> PseudoLabels[Planes]:
-        """All labels in memory, as training takes them.
+        """Return all labels in memory, in the form that training uses.
 
         Args:
             unlabeled: the images that have these labels.
-            on_progress: is called while files are read.
-            cache: a folder for what is too large for memory.
+            on_progress: is called with (done, total) while files are read.
+            cache: a folder for planes too large for memory.
         """
 
     @abstractmethod
     def kept_labels(self, positions: Tensor, like: Tensor) -> Tensor:
-        """Labels (n, *S) int64 of some images, IGNORE where none was kept, padded to the size of ``like``.
+        """Return the labels (n, *S) int64 of some images, IGNORE where not kept, padded to the size of ``like``.
 
         Args:
-            positions: (n,) of the images.
-            like: (n, C, H, W) these images, as a net sees them; the labels come to its device.
+            positions: (n,) positions of the images.
+            like: (n, C, H, W) these images as a net sees them; the labels are moved to its device.
         """
 
     @property
     def pending(self) -> Cancelable | None:
-        """Writes the files that are not there yet, if any. A thread of its own may do it."""
+        """Work that writes the files that do not exist yet, for a background thread; None if all are written."""
         return None
 
     def close(self) -> None:
-        """The stage is trained: remove what nobody will read again."""
+        """Remove files that are no longer needed once the stage is trained."""
         return

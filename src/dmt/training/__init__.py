@@ -1,1 +1,1 @@
-"""One stage from its first step to its last: the only package with an optimizer; writes into a stage's folder."""
+"""Training and inference of one stage: the only package with an optimizer; it writes into a stage's folder."""

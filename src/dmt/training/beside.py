@@ -1,4 +1,4 @@
-"""What is trained beside the nets of a stage, or inside them for it alone."""
+"""Auxiliary modules that are trained together with the nets of a stage, or added to them for that stage only."""
 
 from collections.abc import Mapping
 
@@ -12,12 +12,12 @@ from dmt.objectives.base import Objective, Part
 
 
 def parts(objective: Objective, net: nn.Module, spec: NetSpec, seed: int) -> Mapping[str, Part]:
-    """Fresh parts, whose parameters depend on the seed alone.
+    """Build the objective's auxiliary modules, by name; their initial parameters depend only on the seed.
 
     Args:
-        net: the first of the stage.
-        spec: what it was built from.
-        seed: of everything random in the stage.
+        net: the first net of the stage.
+        spec: the specification that it was built from.
+        seed: the seed of everything random in the stage.
     """
     channels = embedding.width(net, spec.shape) if objective.embeds else spec.shape[0]
     with torch.random.fork_rng(devices=[]):
@@ -29,12 +29,12 @@ def parts(objective: Objective, net: nn.Module, spec: NetSpec, seed: int) -> Map
 
 
 def add_class_filters(objective: Objective, nets: Mapping[str, nn.Module], spec: NetSpec, seed: int) -> None:
-    """Give nets what tells the classes of an image, if the objective asks for that.
+    """Add a classifier of which classes an image contains to each net, if the objective needs one.
 
     Args:
-        nets: of the stage, with the parameters that they start from.
-        spec: what they were built from.
-        seed: of everything random in the stage.
+        nets: the nets of the stage by line, with their initial parameters.
+        spec: the specification that they were built from.
+        seed: the seed of everything random in the stage.
     """
     if objective.class_threshold is None:
         return

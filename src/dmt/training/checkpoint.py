@@ -1,4 +1,4 @@
-"""A stage's state on disk. ``state.json`` names the folder that is valid; it changes only when that is complete."""
+"""A stage's state on disk. ``state.json`` names the valid checkpoint folder, and is written after that is complete."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,21 +15,22 @@ from dmt.training.trainer import Trainer
 
 OPTIMIZER, MEMORY = "optimizer.safetensors", "memory.safetensors"
 BEFORE_LINES = {"raw": "net.safetensors", "ema": "ema.safetensors"}
-"""What nets were called by release 0.1, which knew one net a stage."""
+"""File names in release 0.1, which had one net per stage."""
 
 
 class Checkpoint:
-    """Nets by line and copy, parts, memory and optimizers of one stage, in safetensors files.
+    """The checkpoint of one stage in safetensors files: nets by line and copy, parts, optimizers and memory.
 
-    A finished stage keeps no optimizer and no memory: nothing continues from them. The state holds the digests of all
-    files, and is written after them: what it names is complete, and equals what was saved or is refused.
+    A finished stage keeps neither optimizers nor memory, since nothing continues from them. The state holds the
+    digests of all files and is written after them, so the files that it names are complete, and files that changed
+    since are refused.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def state(self) -> dict[str, Any] | None:
-        """What is known of the stage; None if it never reached a checkpoint."""
+        """Return the content of ``state.json``, or None if the stage never reached a checkpoint."""
         path = self.folder / run_files.STATE
         return files.read_json(path, schemas.STATE) if path.exists() else None
 
@@ -40,12 +41,12 @@ class Checkpoint:
 
     @property
     def vouched(self) -> bool:
-        """Whether digests tell if the files are those that were saved; until 0.2 there were none."""
+        """Whether changes to the files can be detected; up to release 0.2, no digests were stored."""
         state = self.state()
         return state is None or "digests" in state
 
     def save(self, trainer: Trainer, **extra: Any) -> None:
-        """Write a new folder, then point to it, then drop the one before."""
+        """Write a new checkpoint folder, then the state that names it, then remove the previous folder."""
         done = trainer.step >= trainer.steps
         place = self.folder / f"step-{trainer.step:07d}{'' if done else '-unfinished'}"
         tensors = {name: module.state_dict() for name, module in _modules(trainer)}
@@ -65,7 +66,7 @@ class Checkpoint:
                 shutil.rmtree(old)
 
     def restore(self, trainer: Trainer) -> dict[str, Any] | None:
-        """Bring a trainer to where the stage stopped; returns the state, or None if there is nothing to resume."""
+        """Restore a trainer to where the stage stopped; return the state, or None if there is nothing to resume."""
         state = self.state()
         if state is None:
             return None
@@ -75,11 +76,11 @@ class Checkpoint:
         if not state["done"]:
             self._restore_rest(trainer, state)
         trainer.step = state["step"]
-        self._drop_others(self.folder / state["checkpoint"])  # a process may have been killed before it could
+        self._drop_others(self.folder / state["checkpoint"])  # left behind if a process was killed while saving
         return state
 
     def _require_in_plan(self, state: dict[str, Any], steps: int) -> None:
-        """Refuse a state that no training of this stage can have left."""
+        """Refuse a state that is impossible for a stage with this number of steps."""
         step = state["step"]
         possible = step == steps if state["done"] else step in range(steps)
         if not possible or not state["checkpoint"].startswith(f"step-{step:07d}"):
@@ -89,7 +90,13 @@ class Checkpoint:
             )
 
     def load_net(self, net: nn.Module, line: str, copy: str) -> None:
-        """Fill a net with the parameters of a finished stage: one line's raw ones or its slow copy's."""
+        """Load the parameters of a finished stage into a net.
+
+        Args:
+            net: a net of the same architecture.
+            line: the line whose net to load.
+            copy: "raw" for the trained net, "ema" for its EMA copy.
+        """
         state = self.state()
         if state is None or not state["done"]:
             raise RunError(f"stage {self.folder.name} is not finished; repeat the fit command to finish it")
@@ -101,7 +108,7 @@ class Checkpoint:
         self._load(net, state, path.name)
 
     def has_net(self, line: str, copy: str) -> bool:
-        """Whether the parameters of a finished stage are here; a lean pack leaves some out."""
+        """Return whether the stage is finished and this net's file exists; a lean pack omits some."""
         state = self.state()
         return state is not None and bool(state["done"]) and self._net_path(state, line, copy) is not None
 
@@ -116,7 +123,7 @@ class Checkpoint:
         return f"restore it from a copy, or delete {self.folder} and repeat the command to train that stage again"
 
     def _read(self, state: dict[str, Any], name: str) -> dict[str, Tensor]:
-        """The tensors of a file, as they were saved."""
+        """Read the tensors of a file after verifying its digest, and refuse values that are not finite."""
         path = self.folder / state["checkpoint"] / name
         if "digests" in state:
             files.require_digest(path, state["digests"].get(name), self._remedy)
@@ -133,7 +140,7 @@ class Checkpoint:
             raise RunError(f"{path} does not fit the net ({reason}); was it made with another --net?") from error
 
     def _restore_rest(self, trainer: Trainer, state: dict[str, Any]) -> None:
-        """What optimizers and objective remember."""
+        """Restore the state of the optimizers and the objective's memory."""
         try:
             trainer.optimizers.load(self._read(state, OPTIMIZER))
             if trainer.memory:
@@ -146,19 +153,19 @@ class Checkpoint:
 
 
 def net_file(line: str, copy: str) -> str:
-    """The file of a net within its stage's checkpoint."""
+    """Return the file name of a net within its stage's checkpoint."""
     return f"{line}-{copy}.safetensors"
 
 
 def finished_net(folder: Path, spec: NetSpec, line: str, copy: str) -> nn.Module:
-    """A net of a finished stage, raw or ema, in eval mode on the host."""
+    """Return a net of a finished stage, "raw" or "ema", in eval mode on the host."""
     net = build.build(spec, seed=0)
     Checkpoint(folder).load_net(net, line, copy)
     return net.eval()
 
 
 def _modules(trainer: Trainer) -> Iterator[tuple[str, nn.Module]]:
-    """Every net, slow copy and part, with the name of its file."""
+    """Yield every net, EMA copy and part, with its file name."""
     for line, net in trainer.nets.items():
         yield net_file(line, "raw"), net
     for line, slow in trainer.slow.items():

@@ -1,4 +1,4 @@
-"""Features of images, computed once by a frozen encoder and kept in a file; what was done before is not done again."""
+"""Features of images, computed once by frozen encoders and stored in files, from where computation also resumes."""
 
 import hashlib
 import importlib.util
@@ -20,17 +20,17 @@ from dmt.training.feature_file import FeatureFile
 from dmt.types import ProgressCallback
 
 Encode = Callable[[Tensor], Tensor]
-"""Images (N, C, H, W) float32 in [0, 1] to features (N, F), on the host."""
+"""A function from images (N, C, H, W) float32 in [0, 1] to features (N, F) on the host."""
 
 WORTH_EXPORTING = 400
-"""Images from which on handing an encoder to ONNX Runtime, seconds of work, is won back on a CPU."""
+"""Minimum number of images for which exporting an encoder to ONNX, which takes seconds, pays off on a CPU."""
 
 SAVED_EVERY = 512
-"""Images after which a file says how far it is."""
+"""Number of images after which the progress of a file is recorded."""
 
 
 class _Encoder(nn.Module):
-    """Normalization and encoder of a net with a frozen one."""
+    """Normalization and frozen encoder of a net, as one module."""
 
     def __init__(self, net: Normalized) -> None:
         super().__init__()
@@ -42,10 +42,11 @@ class _Encoder(nn.Module):
 
 
 def encoder(net: Normalized, device: torch.device, shape: tuple[int, int, int], images: int) -> Encode:
-    """The fastest way here from images of a shape to the features of a net's encoder.
+    """Return the fastest function available here for the features of a net's encoder.
 
     Args:
-        images: how many there will be.
+        shape: (C, H, W) of the images.
+        images: the number of images to encode.
     """
     module = _Encoder(net).eval().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     if device.type == "cpu" and images >= WORTH_EXPORTING and importlib.util.find_spec("onnxruntime") is not None:
@@ -62,7 +63,11 @@ def encoder(net: Normalized, device: torch.device, shape: tuple[int, int, int], 
 
 
 def _by_onnx(module: nn.Module, shape: tuple[int, int, int]) -> Encode | None:
-    """On a CPU about twice as fast as torch; None for an encoder that cannot be exported."""
+    """Run the encoder with ONNX Runtime, on a CPU about twice as fast as torch.
+
+    Returns:
+        None if the encoder cannot be exported, or if the exported one gives other features.
+    """
     import onnxruntime
 
     example = torch.rand(2, *shape)
@@ -78,7 +83,7 @@ def _by_onnx(module: nn.Module, shape: tuple[int, int, int]) -> Encode | None:
             options.intra_op_num_threads = torch.get_num_threads()
             options.log_severity_level = 3
             session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except Exception:  # exporters fail in many ways; torch itself is there
+        except Exception:  # exporters raise errors of many kinds; the caller falls back to torch
             return None
 
     def encode(batch: Tensor) -> Tensor:
@@ -91,12 +96,12 @@ def _by_onnx(module: nn.Module, shape: tuple[int, int, int]) -> Encode | None:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A frozen encoder whose features are wanted.
+    """A frozen encoder whose features are needed.
 
     Attributes:
-        key: all that its features depend on besides the images: its net, its start, the size.
-        width: how many features it gives.
-        make: builds it; only called if there is anything to do.
+        key: everything that its features depend on besides the images: its net, its start and the image shape.
+        width: number of features.
+        make: builds the encoding function; only called if there is something to encode.
     """
 
     key: str
@@ -106,12 +111,13 @@ class Encoder:
 
 @dataclass(frozen=True)
 class FeatureFolder:
-    """Files of features (N, V, F) float16, one for each set of images; those of several encoders side by side.
+    """Files of features (N, V, F) float16, one for each set of images, with those of several encoders concatenated.
 
-    They can be made again, and are if they are not what was written.
+    The files are a cache: damaged ones are computed again.
 
     Attributes:
-        others: folders in which features may be complete already; they are not written to.
+        path: the folder to write to.
+        others: folders to look for complete files in; nothing is written there.
     """
 
     path: Path
@@ -124,10 +130,16 @@ class FeatureFolder:
         encoders: Sequence[Encoder],
         on_progress: ProgressCallback,
     ) -> Tensor:
-        """Those that are there, and the rest anew; mapped into memory, not read.
+        """Compute the features that are missing, and return all of them, memory-mapped.
 
         Args:
-            on_progress: hears how many images are done, each counted once for every encoder.
+            images: the images to encode.
+            views: number of views of each image.
+            encoders: the encoders whose features are concatenated.
+            on_progress: is called with (done, total) in images, counted once for each encoder.
+
+        Returns:
+            Features (N, V, F) float16.
         """
         shape = (len(images), views, sum(encoder.width for encoder in encoders))
         if not len(images):
@@ -153,7 +165,7 @@ class FeatureFolder:
                         if end - known.done[place] >= SAVED_EVERY:
                             file.vouch(rows, known, place, end)
                         on_progress(place * len(images) + end, len(encoders) * len(images))
-                finally:  # whoever stops it, by a budget say, loses nothing
+                finally:  # nothing is lost if this is interrupted, for example by a budget
                     file.vouch(rows, known, place, end)
         return file.map()
 
@@ -161,7 +173,7 @@ class FeatureFolder:
 def _encode(
     encode: Encode, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], rows: np.ndarray, done: int
 ) -> Iterator[int]:
-    """Fill rows (N, V, F), from number ``done`` on; gives how many are filled."""
+    """Fill rows (N, V, F), starting at row ``done``; yield the number of filled rows after each batch."""
     count = classification.images_per_forward(tuple(images.images.shape[2:]), torch.device("cpu"))
     largest = torch.finfo(torch.float16).max
     for start in range(done, len(images), count):

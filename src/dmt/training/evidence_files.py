@@ -1,4 +1,4 @@
-"""What the nets of a stage said of every image, in files beside its journal."""
+"""Files with the predictions of a stage's nets for every image, stored next to its journal."""
 
 import functools
 import io
@@ -11,11 +11,11 @@ from dmt import files
 from dmt.core.evidence import Evidence
 
 DIGEST = "evidence"
-"""The entry of a net's scores that vouches for its evidence."""
+"""The key in a net's scores under which the digest of its evidence file is stored."""
 
 
 def write(place: Path, split: str, line: str, copy: str, evidence: Evidence) -> str:
-    """``place`` is the stage's folder. Returns the digest of what was written."""
+    """Write the evidence of one net to ``place``, the stage's folder, and return the digest of the file."""
     content = io.BytesIO()
     np.savez_compressed(content, **evidence.arrays())  # type: ignore[arg-type]
     files.write(place / _name(split, line, copy), content.getvalue())
@@ -23,14 +23,16 @@ def write(place: Path, split: str, line: str, copy: str, evidence: Evidence) -> 
 
 
 def read(place: Path, split: str, line: str, copy: str, digest: str | None = None) -> Evidence | None:
-    """None where there is none: of a stage that is not finished, or was made before evidence was kept.
-
-    A damaged file is as good as none, but that is said.
+    """Read the evidence of one net.
 
     Args:
-        digest: that of the file when it was written, if it is known; another file is no evidence.
+        digest: the digest of the file when it was written, if known; a file with another digest counts as damaged.
+
+    Returns:
+        None if there is no file, because the stage is not finished or is from a release that kept no evidence, or if
+        the file is damaged, which is logged.
     """
-    # release 0.1 knew one net a stage, and left the line out
+    # release 0.1 had one net per stage, and file names without the line
     for path in (place / _name(split, line, copy), place / f"evidence-{split}-{copy}.npz"):
         if not path.exists():
             continue
@@ -40,7 +42,7 @@ def read(place: Path, split: str, line: str, copy: str, digest: str | None = Non
             if digest in (None, files.digest(content)):
                 with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                     return Evidence.of(arrays)
-        except Exception:  # zip, zlib and NumPy have errors of their own
+        except Exception:  # a damaged file can raise errors of zipfile, zlib or NumPy
             pass
         _tell(path)
     return None
@@ -48,7 +50,7 @@ def read(place: Path, split: str, line: str, copy: str, digest: str | None = Non
 
 @functools.cache
 def _tell(path: Path) -> None:
-    """Once for every file."""
+    """Log a warning about a damaged file, once per file."""
     logging.getLogger(__name__).warning(
         "%s is damaged and left out, with all that it would tell; restore it from a copy of the run", path
     )

@@ -1,4 +1,4 @@
-"""A file of features that is filled in several sessions, and knows whether it still holds what was written."""
+"""A file of features that can be filled over several sessions, with checksums that detect later changes."""
 
 import zlib
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from dmt.errors import RunError
 DTYPE = np.float16
 
 AT_ONCE = 256
-"""Rows that are summed up at a time."""
+"""Number of rows that a checksum processes at a time."""
 
 
 @dataclass
 class Vouched:
-    """How much of a file is there, encoder by encoder.
+    """The part of a file that is complete, for each encoder.
 
     Attributes:
-        done: rows that are complete.
-        sums: checksums of these rows.
+        done: number of complete rows.
+        sums: checksum of these rows.
     """
 
     done: list[int]
@@ -33,11 +33,11 @@ class Vouched:
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """Features (N, V, F) float16, those of several encoders side by side.
+    """A file of features (N, V, F) float16, with those of several encoders concatenated along F.
 
     Attributes:
         shape: (N, V, F).
-        widths: features of each encoder, F in all.
+        widths: number of features of each encoder; they add up to F.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class FeatureFile:
         return self.path.with_suffix(".json")
 
     def vouched(self) -> Vouched:
-        """What an index vouches for; nothing if there is none, or the file is not as it was."""
+        """Return the part that the index lists as complete; empty without an index, or if the file has changed."""
         nothing = Vouched([0] * len(self.widths), [0] * len(self.widths))
         if not self._index.exists() or not self.path.exists() or self.path.stat().st_size != self._size:
             return nothing
@@ -62,10 +62,10 @@ class FeatureFile:
             return nothing
         rows = np.memmap(self.path, DTYPE, "r", shape=self.shape)
         sums = [_checksum(self.columns(rows, place)[:end]) for place, end in enumerate(done)]
-        return Vouched(done, sums) if known.get("sums", sums) == sums else nothing  # until 0.2 there were no sums
+        return Vouched(done, sums) if known.get("sums", sums) == sums else nothing  # no sums up to release 0.2
 
     def reserve(self) -> None:
-        """Begin anew."""
+        """Create an empty file of the full size and remove the index."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._index.unlink(missing_ok=True)
         buffers.reserve(self.path, self._size)
@@ -74,19 +74,19 @@ class FeatureFile:
         return np.memmap(self.path, DTYPE, "r+", shape=self.shape)
 
     def columns(self, rows: np.ndarray, place: int) -> np.ndarray:
-        """(N, V, F of this encoder): its part of all rows."""
+        """Return a view (N, V, F of this encoder) of the features of one encoder."""
         offset = sum(self.widths[:place])
         return rows[:, :, offset : offset + self.widths[place]]
 
     def vouch(self, rows: np.memmap, known: Vouched, place: int, end: int) -> None:
-        """Every row before ``end`` is on the disk."""
+        """Flush the file and record in the index that all rows before ``end`` are complete for one encoder."""
         rows.flush()
         fresh = self.columns(rows, place)[known.done[place] : end]
         known.sums[place], known.done[place] = _checksum(fresh, known.sums[place]), end
         files.write_json(self._index, {"done": known.done, "sums": known.sums})
 
     def map(self) -> Tensor:
-        """All of it, mapped into memory, not read."""
+        """Return all features, memory-mapped; changes to them are not written to the file."""
         return torch.from_numpy(np.memmap(self.path, DTYPE, "c", shape=self.shape))
 
     @property
@@ -95,7 +95,7 @@ class FeatureFile:
 
 
 def _checksum(rows: np.ndarray, before: int = 0) -> int:
-    """CRC-32 of these rows, after those that ``before`` is of."""
+    """Return the CRC-32 of these rows, continuing from ``before``, the checksum of the preceding rows."""
     for start in range(0, len(rows), AT_ONCE):
         before = zlib.crc32(np.ascontiguousarray(rows[start : start + AT_ONCE]).data, before)
     return before

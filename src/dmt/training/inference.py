@@ -1,4 +1,4 @@
-"""Nets at work: predictions and scores, always in eval mode, with float32 logits."""
+"""Inference: predictions and scores, always in eval mode and with float32 logits."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,19 +21,19 @@ from dmt.types import ProgressCallback, Target
 
 @dataclass(frozen=True)
 class Score:
-    """A net on a set of images with truth; percentages. The last three are of pixels only.
+    """Scores of a net on a set of images with ground truth, in percent. The last three are for segmentation only.
 
     Attributes:
-        accuracy: share of right sites.
-        fine_grained: the same, each right site counted as its probability.
-        count: sites.
+        accuracy: share of correct sites.
+        fine_grained: accuracy with each correct site counted as its predicted probability.
+        count: number of sites with ground truth.
         per_class: recall of each class.
-        confusion: rows truth, columns prediction.
-        calibration: by range of confidence: sites, mean confidence, accuracy.
+        confusion: confusion matrix; rows are ground truth, columns predictions.
+        calibration: number of sites, mean confidence and accuracy, for each bin of confidence.
         calibration_error: mean gap between confidence and accuracy.
-        mean_iou: over the classes that occur.
-        iou: of each class, NaN for those that do not.
-        absent: classes without a single pixel of truth.
+        mean_iou: mean over the classes that occur in the ground truth.
+        iou: IoU of each class, NaN for classes that do not occur.
+        absent: classes without any pixel in the ground truth.
     """
 
     accuracy: float
@@ -55,7 +55,7 @@ class Score:
 def logits(
     net: nn.Module, task: Task, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device
 ) -> Iterator[tuple[View, Tensor]]:
-    """Float32 logits of all images, each once; the net's mode is put back."""
+    """Yield float32 logits of all images, each once, computed in eval mode; the net's mode is restored afterwards."""
     with in_eval_mode([net]):
         for view in task.views(images, device):
             yield view, forward(net, task, view)
@@ -69,14 +69,14 @@ def probabilities(
     device: torch.device,
     views: Sequence[LabelingView] = (PLAIN,),
 ) -> Iterator[tuple[View, Tensor]]:
-    """Float32 probabilities of all images, each once: the mean over these nets and over these views of an image."""
+    """Yield float32 probabilities of all images, each once: the mean over the nets and over the views of an image."""
     with in_eval_mode(nets):
         for view in task.views(images, device):
             yield view, mean(nets, task, view, views)
 
 
 def mean(nets: Sequence[nn.Module], task: Task, view: View, views: Sequence[LabelingView]) -> Tensor:
-    """Float32 probabilities of some images: the mean over nets in eval mode, and over these views of an image."""
+    """Return float32 probabilities of a batch: the mean over nets, which must be in eval mode, and over views."""
     passes = (_logits_in(net, task, view, seen).softmax(1) for net in nets for seen in views)
     total = next(passes)
     for each in passes:
@@ -85,7 +85,7 @@ def mean(nets: Sequence[nn.Module], task: Task, view: View, views: Sequence[Labe
 
 
 def _logits_in(net: nn.Module, task: Task, view: View, seen: LabelingView) -> Tensor:
-    """Logits of some images in one view of them."""
+    """Return a net's logits of a batch of images seen in one labeling view, with dropout if the view asks for it."""
     look = partial(_forward, net, task.pixels)
     if not seen.dropout_pass:
         return task.logits(view, seen, look)
@@ -95,13 +95,13 @@ def _logits_in(net: nn.Module, task: Task, view: View, seen: LabelingView) -> Te
 
 
 def forward(net: nn.Module, task: Task, view: View) -> Tensor:
-    """Float32 logits of some images, by a net in eval mode."""
+    """Return float32 logits of a batch, by a net that must be in eval mode."""
     return _forward(net, task.pixels, view.images)
 
 
 @contextmanager
 def in_eval_mode(nets: Sequence[nn.Module]) -> Iterator[None]:
-    """Within, nets are in eval mode."""
+    """Put nets into eval mode, and restore their modes on exit."""
     modes = [net.training for net in nets]
     try:
         for net in nets:
@@ -113,7 +113,7 @@ def in_eval_mode(nets: Sequence[nn.Module]) -> Iterator[None]:
 
 
 def _forward(net: nn.Module, pixels: bool, images: Tensor) -> Tensor:
-    # pixels are many: convolutions in bf16 there, as in training; the nets compute their last layer in float32
+    # segmentation runs convolutions in bf16 for speed, as in training; the nets compute their last layer in float32
     kind = images.device.type
     with torch.autocast(kind, torch.bfloat16, enabled=pixels and kind == "cuda"):
         output: Tensor = net(images).float()
@@ -121,7 +121,7 @@ def _forward(net: nn.Module, pixels: bool, images: Tensor) -> Tensor:
 
 
 def score(net: nn.Module, task: Task, images: LabeledSet[Any], device: torch.device) -> Score:
-    """Measure a net against truth."""
+    """Score a net on images with ground truth."""
     return score_with_evidence(net, task, images, device)[0]
 
 
@@ -132,10 +132,10 @@ def score_with_evidence(
     device: torch.device,
     on_progress: ProgressCallback | None = None,
 ) -> tuple[Score, Evidence]:
-    """Measure a net against truth, and keep what it said of every image.
+    """Score a net on images with ground truth, and return its predictions for every image as evidence, too.
 
     Args:
-        on_progress: hears how many images are done.
+        on_progress: is called with (done, total) in images.
     """
     done = 0
     meter, collector = task.meter(device), EvidenceCollector(len(images), len(task.classes), task.pixels)
@@ -166,7 +166,7 @@ def _score(meter: Confusion, pixels: bool) -> Score:
 
 @torch.no_grad()
 def features(net: nn.Module, task: Task, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device) -> Tensor:
-    """(N, F) what the last layer of a net reads of each image, on the host."""
+    """Return the input (N, F) of a net's last layer for each image, on the host."""
     told: Callable[[Tensor], Tensor] = net.embed  # type: ignore[assignment]
     with in_eval_mode([net]):
         return torch.cat([task.logits(view, PLAIN, told).float().cpu() for view in task.views(images, device)])
@@ -183,13 +183,16 @@ def label(
     *,
     soft: bool = False,
 ) -> Target:
-    """The label that the nets together give every image, and its confidence, on the host; pixels are streamed.
+    """Return the labels and confidence of all images by the mean of the nets' probabilities, on the host.
+
+    This is for classification. Labels of pixels are made batch by batch, in `dmt.pseudo.labeler`.
 
     Args:
-        processes: that take turns with the views; each gets all labels.
-        soft: keep what they give every class, too.
+        views: the views of each image whose probabilities are averaged.
+        processes: processes that share the batches; each of them returns the labels of all images.
+        soft: also return the probabilities of all classes.
     """
-    # room for all at once: small results between the large tensors of a pass would keep the heap from shrinking
+    # allocated at once: small results between the large tensors of forward passes would keep the heap from shrinking
     whole = torch.zeros(len(images), len(task.classes)) if soft else None
     target = Target(torch.zeros(len(images), dtype=torch.int64), torch.zeros(len(images)), whole)
     with in_eval_mode(nets):
@@ -199,7 +202,7 @@ def label(
             target.labels[view.positions], target.confidence[view.positions] = labels.cpu(), confidence.cpu()
             if whole is not None:
                 whole[view.positions] = found.cpu()
-    if processes is not None:  # zeros elsewhere: a sum is exact
+    if processes is not None:  # each image is zero in all processes but one, so the sum is exact
         processes.sum_(target.labels)
         processes.sum_(target.confidence)
         if whole is not None:

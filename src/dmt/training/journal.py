@@ -1,4 +1,4 @@
-"""The journal of a stage: JSON lines, one for each interval of steps and one for each event of the round."""
+"""The journal of a stage: one JSON line for each interval of steps and for each event, such as scores."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ from dmt.errors import RunError
 
 
 class Journal:
-    """An append-only file whose lines have checksums. A last line that a crash cut short is dropped."""
+    """An append-only file of lines with checksums. A last line that was truncated by a crash is dropped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Journal:
             try:
                 found = files.require_sealed(json.loads(line))
             except (ValueError, RecursionError) as error:
-                if number == len(lines):  # it was not on the disk when the power failed
+                if number == len(lines):  # the line had not fully reached the disk when the power failed
                     _tell(self.path)
                     return
                 raise self._damaged(number, error) from error
@@ -46,7 +46,7 @@ class Journal:
             except json_checks.Mismatch as error:
                 raise self._damaged(number, error) from error
             yield found
-        if torn:  # by a crash, or the end is missing
+        if torn:  # the last line was truncated
             _tell(self.path)
 
     def _damaged(self, number: int, error: Exception) -> RunError:
@@ -56,7 +56,7 @@ class Journal:
         )
 
     def rewind(self, step: int) -> None:
-        """Forget the intervals after ``step``, which will be trained again, and what was said of the outcome."""
+        """Remove the intervals after ``step``, which will be trained again, and all scores and guard findings."""
         kept = [line for line in self.read() if line["kind"] != "interval" or line["step"] <= step]
         kept = [line for line in kept if line["kind"] not in ("round", "guard")]
         files.write(self.path, b"".join(_line(line) + b"\n" for line in kept))
@@ -68,12 +68,12 @@ def _line(values: Mapping[str, Any]) -> bytes:
 
 @functools.cache
 def _tell(path: Path) -> None:
-    """Once for every file."""
+    """Log a warning about a damaged last line, once per file."""
     logging.getLogger(__name__).warning("the last line of %s is damaged and left out", path)
 
 
 def _drop_torn_line(file: IO[bytes]) -> None:
-    """Cut what a crash left after the last newline, so that the next line does not merge with it."""
+    """Truncate what a crash left after the last newline, so that the next line does not merge with it."""
     size = file.seek(0, os.SEEK_END)
     tail = b""
     while size and b"\n" not in tail:
@@ -88,7 +88,7 @@ def _drop_torn_line(file: IO[bytes]) -> None:
 
 
 def without_nan(value: Any) -> Any:
-    """JSON has no NaN: what could not be measured is null."""
+    """Replace floats that are not finite, which JSON cannot represent, by None; recursively."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

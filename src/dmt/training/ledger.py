@@ -1,4 +1,4 @@
-"""Sums of the numbers that a step returns, from one line of the journal to the next."""
+"""Running sums of the numbers that training steps return, between two lines of the journal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Ledger:
-    """Sums of an interval, kept on the device: the loop never waits for a number."""
+    """Running sums of an interval, kept on the device so that the training loop never waits for it."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -24,17 +24,17 @@ class Ledger:
         self.count += 1
 
     def sums(self) -> dict[str, float]:
-        """The sums so far; waits for the device."""
+        """Return the sums so far; this waits for the device."""
         return {} if self._sums is None else dict(zip(self._names, self._sums.tolist(), strict=True))
 
     def means(self) -> dict[str, float]:
-        """The interval's averages; the next interval starts."""
+        """Return the averages over the interval, and start the next one."""
         means = {name: total / self.count for name, total in self.sums().items()}
         self._sums, self.count = None, 0
         return means
 
     def state(self) -> dict[str, Any]:
-        """Exact enough to resume from: JSON keeps every bit of a float."""
+        """Return the state for a checkpoint; JSON preserves every bit of the sums."""
         return {"count": self.count, "sums": self.sums()}
 
     def restore(self, state: Mapping[str, Any]) -> None:

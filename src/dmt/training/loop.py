@@ -1,4 +1,4 @@
-"""The loop of a stage: batch, step, journal, checkpoint; from the first step or from where it stopped."""
+"""The training loop of a stage: steps, journal and checkpoints, from the first step or from where it stopped."""
 
 import sys
 import time
@@ -15,13 +15,13 @@ from dmt.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Pace:
-    """When to save, when to stop, whom to tell.
+    """When to save and to stop, and whom to notify.
 
     Attributes:
         checkpoint_every: seconds between checkpoints.
-        stop: asked after every step; true ends the stage at a checkpoint.
-        tell: called after every step with the number of steps done.
-        before_saving: called before every checkpoint, e.g. to see that what it depends on is on disk.
+        stop: is called after every step; if it returns true, a checkpoint is saved and training stops.
+        tell: is called after every step with the number of steps done.
+        before_saving: is called before every checkpoint, e.g. to wait until the files it depends on are on disk.
     """
 
     checkpoint_every: float
@@ -31,12 +31,12 @@ class Pace:
 
 
 def interval_of(steps: int) -> int:
-    """Steps between journal lines: about fifty lines a stage, and one every ten to a hundred steps."""
+    """Return the number of steps between journal lines: a fiftieth of the stage, but 10 to 100 steps."""
     return max(10, min(steps // 50, 100))
 
 
 class Stopwatch:
-    """Where an interval's time went. Nothing here enters a result."""
+    """Timing of an interval. It is for information only and does not affect results."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -57,7 +57,11 @@ class Stopwatch:
 
 
 def fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace) -> bool:
-    """Train until the last step. Returns False if stopped before; calling again resumes, to the same end."""
+    """Train until the last step, resuming from a checkpoint if there is one, with the same result.
+
+    Returns:
+        False if training was stopped before the last step.
+    """
     with torch.random.fork_rng(devices=[trainer.device] if trainer.execution.on_cuda else []):
         return _fit(trainer, checkpoint, journal, pace)
 
@@ -69,7 +73,7 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
         trained = state["seconds"]
     journal.rewind(trainer.step)
     trainer.align()
-    if state is not None and state["done"]:  # saved already: its files are not written again beside their digests
+    if state is not None and state["done"]:  # already saved: files that the digests refer to must not be rewritten
         return True
     interval = interval_of(trainer.steps)
     began, saved, watch = time.perf_counter(), time.perf_counter(), Stopwatch()
@@ -104,7 +108,11 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
 
 
 def follow(trainer: Trainer, stop: Callable[[], bool]) -> None:
-    """Take part in what another process fits. It decides when to stop, and it alone keeps anything."""
+    """Take part in a stage that the first process fits with `fit`, which alone writes files.
+
+    Args:
+        stop: is called after every step; it must agree with the first process on when to stop.
+    """
     with torch.random.fork_rng(devices=[trainer.device] if trainer.execution.on_cuda else []):
         trainer.align()
         while trainer.step < trainer.steps:
@@ -114,7 +122,10 @@ def follow(trainer: Trainer, stop: Callable[[], bool]) -> None:
 
 
 def peak_memory(device: torch.device) -> float:
-    """Bytes: of the GPU where there is one, of this process otherwise; 0 where the system does not tell."""
+    """Return the peak memory so far in bytes: GPU memory on CUDA, else resident memory of this process.
+
+    Returns 0 on Windows, where it is not measured.
+    """
     if device.type == "cuda":
         return float(torch.cuda.max_memory_allocated(device))
     if sys.platform == "win32":

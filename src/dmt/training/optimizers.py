@@ -1,4 +1,4 @@
-"""The optimizers of a stage: one rule for its nets, and one for each part that is trained beside them."""
+"""The optimizers of a stage: one for its nets, and one for each part that is trained beside them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,19 +17,20 @@ STATE = {
     "adam": ("exp_avg", "exp_avg_sq", "step"),
     "adamw": ("exp_avg", "exp_avg_sq", "step"),
 }
-"""What each optimizer remembers of a parameter. All of it starts at zero."""
+"""State tensors of each optimizer per parameter. All of them start at zero."""
 
 
 class Optimizers:
-    """Moves all parameters of a stage along their gradients.
+    """Optimizers of all parameters of a stage.
 
-    Every rate is a share of the nets' rate, so that one number steers a step. What optimizers remember is there from
-    the beginning: a first step from zeros equals one without, and a recorded step needs its tensors in place.
+    Every learning rate is a multiple of the nets' rate, so that a step needs only one number. Optimizer state is
+    allocated up front, since a step recorded as a CUDA graph needs its tensors in place. A first step from a state of
+    zeros equals one without state.
 
     Args:
-        nets: by line.
-        parts: modules beside them, by name.
-        descent: the nets' rule.
+        nets: the nets by line.
+        parts: modules trained beside the nets, by name.
+        descent: optimizer and learning rate of the nets, and of parts that have none of their own.
     """
 
     def __init__(self, nets: Mapping[str, nn.Module], parts: Mapping[str, Part], descent: Descent) -> None:
@@ -48,18 +49,18 @@ class Optimizers:
         optimizer = _build(_groups(named, encoders, descent, rate), descent, next(iter(named.values())).device)
         self._rules.append((optimizer, descent.optimizer, named))
         for _ in self._places(self._rules[-1:]):
-            pass  # asking for a place makes it
+            pass  # iterating allocates the state
 
     def zero_grad(self) -> None:
         for optimizer, _, _ in self._rules:
             optimizer.zero_grad(set_to_none=True)
 
     def step(self, rate: Tensor, encoders: Tensor | None = None) -> None:
-        """Move by the gradients.
+        """Update all parameters by their gradients.
 
         Args:
-            rate: of the nets, 0-d, on their device.
-            encoders: 0-d, a factor for the rate of encoders; None for 1.
+            rate: 0-d, the learning rate of the nets, on their device.
+            encoders: 0-d, a factor for the learning rate of encoders; None for 1.
         """
         for optimizer, _, _ in self._rules:
             for group in optimizer.param_groups:
@@ -68,11 +69,11 @@ class Optimizers:
             optimizer.step()
 
     def state(self) -> dict[str, Tensor]:
-        """Everything they remember, by the name of the parameter and of what it is."""
+        """Return all optimizer state, keyed by ``<parameter>:<state tensor>``."""
         return {f"{name}:{key}": place for name, key, place in self._places(self._rules)}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Remember what was saved."""
+        """Copy saved state into the optimizers."""
         for name, key, place in self._places(self._rules):
             place.copy_(state[f"{name}:{key}"])
 
@@ -89,15 +90,15 @@ class Optimizers:
 
 
 def _nothing(parameter: nn.Parameter, key: str) -> Tensor:
-    """What is remembered before the first step, in the memory layout of the parameter."""
+    """Return the state before the first step: zeros in the memory layout of the parameter."""
     return torch.zeros((), device=parameter.device) if key == "step" else torch.zeros_like(parameter.detach())
 
 
 def _groups(named: Named, encoders: set[str], descent: Descent, rate: float) -> list[dict[str, Any]]:
-    """Parameters that are moved alike: by their rate, as a share of the nets' rate, and by their decay."""
+    """Group parameters with equal learning rate, as a multiple of the nets' rate ``rate``, and weight decay."""
     found: dict[tuple[float, float, bool], list[nn.Parameter]] = {}
     for name, parameter in named.items():
-        # encoders that move at the rate of the rest are one group with it: one launch, not two
+        # encoders with the learning rate of the rest share its group, which saves a kernel launch
         encoder = name in encoders and (descent.encoder != 1.0 or descent.head_first > 0)
         share = descent.rate / rate * (descent.encoder if encoder else 1.0)
         decays = descent.decay == "all" or parameter.ndim > 1

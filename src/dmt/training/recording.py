@@ -1,4 +1,4 @@
-"""A step recorded once as a CUDA graph and then replayed: one launch instead of hundreds."""
+"""A training step recorded once as a CUDA graph and then replayed: one launch instead of hundreds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ from torch import Tensor
 from dmt.core import trees
 
 WARM_UP = 3
-"""Runs before recording: compilers compile, libraries choose their kernels, allocators settle."""
+"""Number of runs before recording, in which code is compiled, kernels are selected and allocators settle."""
 
 
 class Recorded:
-    """A function of a tree of tensors, replayed with new values in the same places. Use it within `Execution.active`.
+    """A recorded function of a tree of tensors, replayed with new input values. Use it within `Execution.active`.
 
     Args:
-        function: tensor code of static shapes without host synchronization; returns a tensor.
+        function: tensor code with static shapes and without host synchronization; returns a tensor.
         example: inputs of the right shapes.
-        state: every tensor that the function changes. Warming up runs it for real, so they are put back afterwards.
+        state: every tensor that the function changes; they are restored after the warm-up runs.
     """
 
     def __init__(self, function: Callable[[Any], Tensor], example: Any, state: Sequence[Tensor]) -> None:
@@ -35,7 +35,7 @@ class Recorded:
             tensor.detach().copy_(value)
 
     def __call__(self, inputs: Any) -> Tensor:
-        """Replay with these values. The result stays in one place: read it before the next call."""
+        """Replay with these inputs. The result is overwritten by the next call, so read it before."""
         for place, value in zip(self._places, trees.tensors(inputs), strict=True):
             place.copy_(value, non_blocking=True)
         self._graph.replay()

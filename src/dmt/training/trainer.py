@@ -1,4 +1,4 @@
-"""One trainer for every method: nets, slow copies, parts, memory, optimizers and progress of one stage."""
+"""The trainer of all methods: nets, EMA copies, parts, memory, optimizers and progress of one stage."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -24,12 +24,12 @@ from dmt.training.recording import Recorded
 class Student:
     """A net as an objective sees it: bf16 convolutions on CUDA, float32 logits everywhere.
 
-    Of several processes each runs the net on its own rows, and all get the logits of all rows.
+    With several processes, each runs the net on its own rows of a batch, and all get the logits of all rows.
     """
 
     def __init__(self, net: nn.Module, execution: Execution) -> None:
         self._net = net
-        self._halves: Any = net  # `features`, `decode` and `presence`, where a net has them
+        self._halves: Any = net  # typed loosely for `features`, `decode` and `presence`, which not every net has
         self._execution = execution
         self._forward: Callable[[Tensor], Tensor] = execution.compiled_net(net)
         self._embed: Callable[[Tensor], Tensor] | None = None
@@ -52,7 +52,7 @@ class Student:
         return self(images, update_statistics=update_statistics)
 
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
-        if self._embed is None:  # few methods ask for it, and not every net can tell
+        if self._embed is None:  # created on demand: few methods need it, and not every net has it
             told: Callable[[Tensor], Tensor] = self._net.embed  # type: ignore[assignment]
             self._embed = self._execution.compiled(told)
         if update_statistics:
@@ -70,7 +70,7 @@ class Student:
         return processes.gathered(self._own(forward, images[processes.rows(len(images))]), len(images))
 
     def _own(self, forward: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
-        if images.dim() == 4:  # and not features of them
+        if images.dim() == 4:  # stored features have fewer dimensions
             images = images.contiguous(memory_format=self._execution.layout)
         with self._bfloat16():
             found = forward(images)
@@ -98,7 +98,7 @@ class Student:
 
 
 class SlowTeacher:
-    """A slow copy as an objective sees it: in eval mode, without gradient."""
+    """An EMA copy as an objective sees it: in eval mode, without gradient."""
 
     def __init__(self, copy: SlowCopy, execution: Execution) -> None:
         self._look = Student(copy.net, execution)
@@ -113,24 +113,25 @@ class SlowTeacher:
 
 
 class Inputs(NamedTuple):
-    """Everything that differs from one step to the next: a tree of small tensors on the device."""
+    """Everything that differs between steps: a tree of small tensors on the device."""
 
     batch: Any  # which images, and their augmentation
-    objective: Any  # what the objective drew
+    objective: Any  # random draws and schedule values of the objective
     rate: Tensor  # 0-d, the learning rate
-    stride: Tensor | None  # 0-d, how far the slow copies move
-    encoders: Tensor | None = None  # 0-d, 0 while encoders stay; None where they never do
+    stride: Tensor | None  # 0-d, the share of the way that EMA copies move to their nets; None if there are none
+    encoders: Tensor | None = None  # 0-d, 0 while encoders are frozen, then 1; None if they never are
 
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained, how and for how long.
+    """What a stage trains besides its nets, how, and for how long.
 
     Attributes:
-        seed: of everything random in the stage.
+        seed: the seed of everything random in the stage.
         parts: modules to train beside the nets, by name.
-        memory: what the first step finds in the cast's memory.
-        clean: images that BatchNorm's statistics are taken from in the end, if the schedule wants that.
+        memory: the objective's memory at the first step, by name.
+        clean: yields unaugmented images to reestimate BatchNorm statistics on at the end; needed only if the schedule
+            asks for that.
     """
 
     objective: Objective
@@ -143,14 +144,14 @@ class Training:
 
 
 class Trainer:
-    """Fits nets to an objective, step by step. Knows no method, no file and no data set.
+    """Fits nets to an objective, step by step, independently of methods, files and data sets.
 
     Attributes:
         nets: the nets in training by line, on the device.
-        slow: their slow copies by line; empty if the schedule wants none.
-        parts: modules trained beside them, by name.
-        memory: what the last step left for the next, by name.
-        step: steps done so far; ``steps`` when finished.
+        slow: their EMA copies by line; empty if the schedule has none.
+        parts: modules trained beside the nets, by name.
+        memory: tensors that one step leaves for the next, by name.
+        step: number of steps done so far; equals ``steps`` when finished.
         logged: names of the numbers that `advance` returns.
     """
 
@@ -190,11 +191,11 @@ class Trainer:
 
     @property
     def engine(self) -> str | None:
-        """What computes frozen encoders, where that is not the same on every machine: results differ by rounding."""
+        """The library that runs frozen encoders, if it depends on the machine: results then differ by rounding."""
         return next(filter(None, (fpn.engine(net, self.device) for net in self.nets.values())), None)
 
     def draw(self) -> Inputs:
-        """What the step to come takes. Small work for the host, done while the device is busy with the last step."""
+        """Draw the inputs of the next step: little work for the host, while the device still runs the last step."""
         progress = Progress(self.step, self.steps, self._seed)
         slow = next(iter(self.slow.values()), None)
         moves = float(self.schedule.encoder_moves(progress.fraction))
@@ -207,19 +208,19 @@ class Trainer:
         )
 
     def advance(self, inputs: Inputs) -> Tensor:
-        """Descend one step. Returns the numbers named by ``logged``, on the device: nobody has to wait for them."""
+        """Run one training step. Returns the numbers named by ``logged``, on the device, without waiting for it."""
         if self._run is None:
             self._run = Recorded(self._descend, inputs, self.state()) if self.execution.records else self._descend
-        # nets with dropout draw from the device's own generator: that too must depend on the step alone
+        # nets with dropout draw from the device's generator, which must depend only on the step, too
         processes = self.execution.processes
-        rank = () if processes is None or processes.leads else (processes.rank,)  # other rows, other draws
+        rank = () if processes is None or processes.leads else (processes.rank,)  # each process draws for other rows
         self._generator().manual_seed(streams.seed_of(self._seed, "net noise", self.step, *rank))
         numbers = self._run(inputs)
         self.step += 1
         return numbers
 
     def finish(self) -> None:
-        """The last step is done: give the nets and their slow copies the statistics that they are used with."""
+        """Reestimate the BatchNorm statistics of nets and EMA copies after the last step, if the schedule says so."""
         if self.schedule.batchnorm == "running":
             return
         assert self._clean is not None, "statistics are taken from clean images"
@@ -228,9 +229,9 @@ class Trainer:
             batchnorm.reestimate(net, self._clean(self.device))
 
     def close(self) -> None:
-        """Training is over: let go of the recorded step, which keeps nets and images alive, and of compiled code.
+        """End training: release the recorded step, which keeps nets and images alive, and compiled code.
 
-        From here on the nets work in this process alone.
+        Afterwards the nets no longer synchronize with other processes.
         """
         self._run = None
         for module in self.modules():
@@ -238,13 +239,13 @@ class Trainer:
             batchnorm_sync.separate(module)
 
     def _generator(self) -> torch.Generator:
-        # not torch.manual_seed: without CUDA it queues a call for every device at every step, and keeps them all
+        # torch.manual_seed would queue a call for CUDA in every step and, where CUDA is not in use, keep them all
         if self.execution.on_cuda:
             return torch.cuda.default_generators[self.device.index or 0]
         return torch.default_generator
 
     def _descend(self, inputs: Inputs) -> Tensor:
-        """The step itself: tensor code only, the same in every step."""
+        """Compute one step: only tensor code, the same in every step, so that it can be recorded."""
         batch = self._batches.make(inputs.batch)
         loss = self.objective.loss(self._cast, batch, inputs.objective)
         self.optimizers.zero_grad()
@@ -255,34 +256,37 @@ class Trainer:
             for slow in self.slow.values():
                 slow.update(inputs.stride)
         for name, value in loss.memory.items():
-            self.memory[name].copy_(value)  # in place: a recorded step finds it where it was
+            self.memory[name].copy_(value)  # in place, where a recorded step reads it
         numbers = {"loss": loss.total.detach(), "rate": inputs.rate, **loss.logged}
         self.logged = tuple(numbers)
         return torch.stack(list(numbers.values()))
 
     def _add_up(self) -> None:
-        """Gradients over the rows of all processes. Parts saw all rows in each, and there have the whole already."""
+        """Sum the nets' gradients over all processes, each of which has those of its own rows.
+
+        Parts see all rows in every process, so their gradients are already complete.
+        """
         if self.execution.processes is not None:
             self.execution.processes.sum_gradients(each for net in self.nets.values() for each in net.parameters())
 
     def align(self) -> None:
-        """Bring all processes to where the first one stands."""
+        """Copy the step number and all state of the first process to the others."""
         if self.execution.processes is not None:
             step = torch.tensor(self.step)
             self.execution.processes.align([step, *self.state()])
             self.step = int(step)
 
     def modules(self) -> list[nn.Module]:
-        """Everything whose parameters or buffers a step changes."""
+        """Return all modules whose parameters or buffers a step changes."""
         return [*self.nets.values(), *(slow.net for slow in self.slow.values()), *self.parts.values()]
 
     def state(self) -> list[Tensor]:
-        """Every tensor that a step changes."""
+        """Return all tensors that a step changes."""
         held = [tensor for module in self.modules() for tensor in (*module.parameters(), *module.buffers())]
         return [*held, *self.optimizers.state().values(), *self.memory.values()]
 
     def require_finite(self, numbers: Mapping[str, float]) -> None:
-        """Stop if one of ``numbers``, or anything that a step changes, is not finite, before it can be saved."""
+        """Raise a `DivergenceError` if one of ``numbers``, or any tensor that a step changes, is not finite."""
         tensors = [tensor for tensor in self.state() if tensor.is_floating_point()]
         largest = torch.stack(torch._foreach_norm(tensors, ord=math.inf))  # finite if and only if every element is
         if not all(map(math.isfinite, numbers.values())) or not bool(torch.isfinite(largest).all()):

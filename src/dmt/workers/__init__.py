@@ -1,1 +1,1 @@
-"""Processes that are handed orders by the one that runs a run, on this machine or on a Ray cluster."""
+"""Worker processes that carry out orders of a run's main process, on this machine or on a Ray cluster."""

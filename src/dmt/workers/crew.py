@@ -1,4 +1,4 @@
-"""How many workers there shall be, and where."""
+"""How many workers to start, and where."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +14,12 @@ RAY = "ray"
 
 @dataclass(frozen=True)
 class Crew:
-    """Workers that do several things of a run at once.
+    """Workers that carry out several orders of a run at once.
 
     Attributes:
-        jobs: how many at most; None for as many as there is room for on a cluster.
-        address: of a Ray cluster, empty for the one that Ray finds or starts; None for processes on this machine.
+        jobs: maximum number of workers; None for as many as a cluster has room for.
+        address: address of a Ray cluster, empty for the one that Ray finds or starts; None for processes on this
+            machine.
     """
 
     jobs: int | None
@@ -26,20 +27,20 @@ class Crew:
 
     @property
     def on(self) -> str | None:
-        """Where, as a user says it."""
+        """The place as given by the user: None for this machine, or "ray:ADDRESS"."""
         return None if self.address is None else f"{RAY}:{self.address}"
 
     def device(self, name: str) -> str:
-        """The device of a worker, as a user names it: a cluster decides itself which GPU it is."""
+        """Return the device name for a worker; a cluster itself decides which GPU it gets."""
         return name if self.address is None else name.partition(":")[0]
 
     @contextmanager
     def started(self, threads: int, device: str) -> Iterator[tuple[Start, int]]:
-        """Within, workers can be started; yields how, and how many.
+        """Connect to the cluster, if there is one; yield a function that starts a worker, and the number of workers.
 
         Args:
-            threads: that each of them computes with.
-            device: as a user names it.
+            threads: number of CPU threads of each worker.
+            device: the device as named by the user.
         """
         if self.address is None:
             assert self.jobs is not None
@@ -53,7 +54,7 @@ class Crew:
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Within, a cluster stays connected from one use to the next."""
+        """Stay connected to the cluster, if there is one, across several uses of `started`."""
         if self.address is None:
             yield
             return
@@ -63,15 +64,16 @@ class Crew:
             yield
 
     def describe(self) -> dict[str, Any]:
-        """For the record of a session."""
+        """Return entries for the record of a session."""
         found: dict[str, Any] = {} if self.jobs is None else {"jobs": self.jobs}
         return found if self.address is None else found | {"on": RAY}
 
 
 def of(jobs: int | None, on: str | None) -> Crew | None:
-    """What was asked for; None for this process alone.
+    """Return the requested crew, or None to train everything in this process.
 
     Args:
+        jobs: number of workers; None for one, or for as many as a cluster has room for.
         on: "ray", or "ray:ADDRESS"; None for this machine.
     """
     if jobs is not None and jobs < 1:
@@ -86,7 +88,7 @@ def of(jobs: int | None, on: str | None) -> Crew | None:
 
 
 def require_ray() -> None:
-    """Ray is an extra."""
+    """Refuse to continue without Ray, which is an optional dependency."""
     try:
         import ray  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""What the process that runs a run and its workers say to each other."""
+"""Messages between the main process of a run and its workers."""
 
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
@@ -11,14 +11,14 @@ from dmt.runs.stopping import Stop
 
 @dataclass(frozen=True)
 class Here:
-    """A worker as its orders find it.
+    """The context in which a worker carries out its orders.
 
     Attributes:
-        number: which of the workers it is; one that takes the place of a lost one has its number.
-        watcher: tells the process that runs the run.
-        stop: why to stop; asked after every step.
-        kept: what orders leave for those that come after them, such as data that were read.
-        until_end: what is to be closed when the worker ends.
+        number: number of the worker; one that replaces a lost worker gets its number.
+        watcher: passes progress on to the main process.
+        stop: whether and why to stop; checked after every step.
+        kept: what orders keep for later orders, such as data.
+        until_end: context managers that are closed when the worker ends.
     """
 
     number: int
@@ -29,28 +29,28 @@ class Here:
 
 
 class Order(ABC):
-    """Something to be done by one worker. It can be pickled, and carried out again where a worker was lost."""
+    """A task for one worker. It can be pickled, and carried out again if a worker was lost."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """For people; no two of a run are alike."""
+        """A title to show, unique within a run."""
 
     @abstractmethod
     def carry_out(self, here: Here) -> Any:
-        """Do it; what is returned goes back."""
+        """Carry out the order; the result is sent back to the main process."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A worker waits for its first order. ``environment``: versions and hardware, as a run records them."""
+    """The worker waits for its first order. ``environment`` holds versions and hardware, as recorded in runs."""
 
     environment: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Said:
-    """To the watcher: the name of a method, and what it is called with."""
+    """A call for the watcher: the name of a method, and its arguments."""
 
     what: str
     words: tuple[Any, ...]
@@ -58,21 +58,21 @@ class Said:
 
 @dataclass(frozen=True)
 class Done:
-    """The order is carried out."""
+    """The order was carried out."""
 
     result: Any
 
 
 @dataclass(frozen=True)
 class Halted:
-    """The worker stopped at a checkpoint, for a reason as `Stop.reason` tells it."""
+    """The worker stopped at a checkpoint; ``reason`` is a `Stop.reason`."""
 
     reason: int
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The order cannot be carried out."""
+    """The order failed with an error."""
 
     error: Exception
 

@@ -1,4 +1,4 @@
-"""Workers as the process that runs a run knows them, whatever machine they are on."""
+"""Workers as seen by the main process of a run, on any machine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,30 +8,30 @@ from dmt.workers.messages import Message, Order
 
 
 class Worker(ABC):
-    """One of them. What it says comes to an inbox, `Lost` at its end."""
+    """Handle of a worker. Its messages are put into an inbox, with `Lost` as the last one when it is gone."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
     @abstractmethod
     def hand(self, order: Order) -> None:
-        """Have it carry out an order; one at a time."""
+        """Send an order to the worker, which carries out one at a time."""
 
     @abstractmethod
     def stop(self, reason: int) -> None:
-        """Have it stop at a checkpoint."""
+        """Ask the worker to stop at a checkpoint; ``reason`` is a `Stop.reason`."""
 
     @abstractmethod
     def end(self) -> None:
-        """Let it end: there are no more orders."""
+        """End the worker, which has no order, since there are no more."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the worker at once."""
 
 
 Inbox = SimpleQueue[tuple[Worker, Message]]
-"""What all workers say, in order."""
+"""Messages of all workers in the order of arrival."""
 
 Start = Callable[[int, Inbox], Worker]
-"""Starts a worker of a number."""
+"""A function that starts the worker of a number."""

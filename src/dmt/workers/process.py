@@ -1,4 +1,4 @@
-"""A worker as a process on this machine: orders come by its standard input, messages go by its standard output."""
+"""A worker as a process on this machine: orders arrive on its standard input, messages leave on its standard output."""
 
 import contextlib
 import os
@@ -18,25 +18,25 @@ from dmt.workers.messages import Lost, Message, Order
 from dmt.workers.pool import Inbox, Worker
 
 PROGRAM = "import sys; sys.path[:] = sys.argv[2:]; from dmt.workers import process; process.main(int(sys.argv[1]))"
-"""Finds modules where this process does, whatever that was told to import from."""
+"""Program of a worker; it imports modules from the same paths as this process."""
 
 PATIENCE = 10.0
-"""Seconds for a worker without orders to end."""
+"""Seconds that a worker without orders has to end before it is killed."""
 
 
 class Process(Worker):
-    """One that this process started."""
+    """A worker that this process started as a child process."""
 
     def __init__(self, number: int, inbox: Inbox) -> None:
         super().__init__(number)
         words = [sys.executable, "-c", PROGRAM, str(number), *sys.path]
-        # a session of its own: Ctrl-C reaches this process alone, which then asks its workers to stop
+        # in a new session, so that Ctrl-C reaches this process only, which then asks its workers to stop
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         self._sending = threading.Lock()
         threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
 
     def _listen(self, inbox: Inbox) -> None:
-        """Pass on what it says, until it says no more."""
+        """Pass on the worker's messages until its output ends."""
         assert self.process.stdout is not None
         with self.process.stdout as said:
             for message in _received(said):
@@ -51,7 +51,7 @@ class Process(Worker):
 
     def _send(self, what: Order | int | None) -> None:
         assert self.process.stdin is not None
-        with self._sending, contextlib.suppress(OSError):  # if it is gone, whoever listens hears of it
+        with self._sending, contextlib.suppress(OSError):  # if the worker is gone, the listening thread reports it
             pickle.dump(what, self.process.stdin)
             self.process.stdin.flush()
 
@@ -70,7 +70,7 @@ class Process(Worker):
 
 
 def _received(stream: IO[bytes]) -> Iterator[Any]:
-    """Everything that comes, one after the other; what was cut short is left out."""
+    """Yield the pickled objects of a stream until it ends; a truncated one is left out."""
     while True:
         try:
             yield pickle.load(stream)
@@ -79,10 +79,10 @@ def _received(stream: IO[bytes]) -> Iterator[Any]:
 
 
 def main(number: int) -> None:
-    """The whole life of the process."""
-    warnings.filterwarnings("ignore", module=r"PIL\b")  # as in the command
+    """Run the worker process until it is ended."""
+    warnings.filterwarnings("ignore", module=r"PIL\b")  # as the dmt command does
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not disturb
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # prints must not get between the messages
     sending = threading.Lock()
 
     def send(message: Message) -> None:
@@ -90,18 +90,18 @@ def main(number: int) -> None:
             try:
                 pickle.dump(message, out)
                 out.flush()
-            except BrokenPipeError:  # nobody listens any more
+            except BrokenPipeError:  # the main process is gone
                 stop.adopt(1 + signal.SIGTERM)
 
     stop, inbox = Stop(), SimpleQueue[Order | None]()
     threading.Thread(target=_listen, args=(inbox, stop), daemon=True).start()
     with stop.on_signals():
         serving.serve(number, inbox, send, stop)
-    os._exit(0)  # else the interpreter would wait for the thread that reads standard input
+    os._exit(0)  # otherwise the interpreter would wait for the thread that reads standard input
 
 
 def _listen(inbox: "SimpleQueue[Order | None]", stop: Stop) -> None:
-    """Hear orders and reasons to stop; without a process that gives them, stop at a checkpoint and end."""
+    """Receive orders and reasons to stop; if the main process is gone, stop at a checkpoint and end."""
     for what in _received(sys.stdin.buffer):
         if isinstance(what, int):
             stop.adopt(what)

@@ -1,4 +1,4 @@
-"""Workers as actors of a Ray cluster. Ray finds a place for each of them, and tells if one is gone."""
+"""Workers as actors on a Ray cluster. Ray places each of them, and reports if one is gone."""
 
 import logging
 import os
@@ -19,14 +19,14 @@ from dmt.workers.messages import Lost, Message, Order
 from dmt.workers.pool import Inbox, Start, Worker
 
 LISTENS = 1.0
-"""Seconds that a worker is waited for at a time to say something."""
+"""Seconds that one request for a worker's messages waits for the first."""
 
 PATIENCE = 10.0
-"""Seconds until a worker that is ended is known to be gone."""
+"""Seconds to wait until the listening thread notices that a worker was killed."""
 
 
 class Served:
-    """The worker's side: a thread carries out orders, and what it says waits to be asked for."""
+    """The worker's side: a thread carries out orders, and its messages are queued until they are fetched."""
 
     def __init__(self, number: int) -> None:
         self._inbox: SimpleQueue[Order | None] = SimpleQueue()
@@ -36,15 +36,15 @@ class Served:
         threading.Thread(target=serving.serve, args=words, daemon=True).start()
 
     def hand(self, order: Order | None) -> None:
-        """The next order; None for none to come."""
+        """Add an order to the queue; None ends the worker."""
         self._inbox.put(order)
 
     def stop(self, reason: int) -> None:
-        """Stop at a checkpoint."""
+        """Ask the thread to stop at a checkpoint."""
         self._stop.adopt(reason)
 
     def said(self) -> list[Message]:
-        """All that was said since it was asked for last, if need be after some waiting."""
+        """Return the messages since the last call, after waiting up to `LISTENS` seconds for the first."""
         found: list[Message] = []
         try:
             found.append(self._said.get(timeout=LISTENS))
@@ -55,23 +55,23 @@ class Served:
 
 
 class Actor(Worker):
-    """Our side of one."""
+    """The main process's side of a worker."""
 
     def __init__(self, number: int, inbox: Inbox, *, needs: dict[str, float]) -> None:
         super().__init__(number)
-        # several calls at a time: one waits for what is said, the others come through
+        # concurrent calls, since one of them waits for messages most of the time
         self._actor = ray.remote(Served).options(max_concurrency=4, **needs).remote(number)
         self._ended = False
         self._listener = threading.Thread(target=self._listen, args=(inbox,), daemon=True)
         self._listener.start()
 
     def _listen(self, inbox: Inbox) -> None:
-        """Pass on what it says, until it is gone."""
+        """Pass on the worker's messages until it is gone."""
         try:
             while not self._ended:
                 for message in ray.get(self._actor.said.remote()):
                     inbox.put((self, message))
-        except Exception:  # it is gone, or the cluster is
+        except Exception:  # the worker or the cluster is gone
             inbox.put((self, Lost()))
 
     def hand(self, order: Order) -> None:
@@ -86,16 +86,16 @@ class Actor(Worker):
     def kill(self) -> None:
         self._ended = True
         ray.kill(self._actor)
-        self._listener.join(PATIENCE)  # once the cluster is left, a question would start another one
+        self._listener.join(PATIENCE)  # after disconnecting, another call would start a new cluster
 
 
 class Cluster:
-    """One that this process is connected to."""
+    """The Ray cluster that this process is connected to."""
 
     def offer(self, threads: int, device: str) -> tuple[Start, int]:
-        """How to start workers there, and for how many there is room now.
+        """Return a function that starts a worker, and the number of workers that the cluster's resources allow.
 
-        A worker asks for so many CPUs as it has threads and, unless the device is "cpu" or there is none, for a GPU.
+        A worker requests as many CPUs as it has threads, and a GPU unless the device is "cpu" or there is none.
         """
         there: dict[str, float] = ray.cluster_resources()
         on_gpu = device != "cpu" and there.get("GPU", 0) >= 1
@@ -106,11 +106,11 @@ class Cluster:
 
 @contextmanager
 def joined(address: str) -> Iterator[Cluster]:
-    """Within, this process is connected to a cluster: the one at an address, or the one that Ray finds or starts."""
+    """Connect to the cluster at an address or, if it is empty, to the one that Ray finds or starts."""
     if ray.is_initialized():
         yield Cluster()
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     asks_to_stop = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address or None, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
@@ -119,7 +119,7 @@ def joined(address: str) -> Iterator[Cluster]:
         where = f" at {address}" if address else ""
         raise RunError(f"no Ray cluster can be joined{where} ({reason}); ray status shows what is there") from error
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, asks_to_stop)  # Ray would end the process at once
+        signal.signal(signal.SIGTERM, asks_to_stop)  # Ray's handler would end the process at once
     try:
         yield Cluster()
     finally:

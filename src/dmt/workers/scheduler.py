@@ -1,4 +1,4 @@
-"""Hands orders to workers as they become ready, until all are carried out or there is a reason to stop."""
+"""Scheduler: gives orders to workers as they become idle, until all are done or there is a reason to stop."""
 
 import queue
 import signal
@@ -15,43 +15,43 @@ from dmt.workers.pool import Inbox, Start, Worker
 from dmt.workers.several import SeveralAtOnce
 
 ATTEMPTS = 3
-"""How many workers may be lost over one order, or before their first."""
+"""Number of workers lost while working on one order, or before their first order, after which the run fails."""
 
 TICK = 0.2
-"""Seconds between two looks at whether to stop."""
+"""Seconds between two checks of whether to stop."""
 
 
 class Agenda(ABC):
-    """What there is to do."""
+    """The orders to carry out."""
 
     @abstractmethod
     def ready(self) -> Sequence[Order]:
-        """What can be begun now, in the order in which one process would come to it, without what has begun."""
+        """Return the orders that can begin now and have not yet, in the order in which one process would do them."""
 
     @abstractmethod
     def begin(self, order: Order) -> None:
-        """An order is handed out."""
+        """Record that an order was given to a worker."""
 
     @abstractmethod
     def done(self, order: Order, result: Any) -> None:
-        """It is carried out."""
+        """Record that an order was carried out."""
 
     @abstractmethod
     def put_back(self, order: Order) -> None:
-        """It is to be handed out once more."""
+        """Record that an order was interrupted and has to be given out again."""
 
     def failed(self, order: Order, error: Exception) -> None:
-        """It cannot be carried out, which ends everything unless this returns."""
+        """Handle an error in an order; raising ends the run, returning continues with the other orders."""
         raise error
 
 
 class Scheduler:
-    """Hands orders to at most so many workers at once."""
+    """Gives orders to at most ``count`` workers at once."""
 
     def __init__(
         self, start: Start, count: int, watcher: Watcher, stop: Stop, log: Callable[[int, dict[str, Any]], None]
     ) -> None:
-        """``log`` hears where a worker runs, once it is ready."""
+        """``log`` is called with a worker's number and environment once it is ready."""
         self._start, self._count, self._stop, self._log = start, count, stop, log
         self._watcher = SeveralAtOnce(watcher)
         self._inbox: Inbox = queue.SimpleQueue()
@@ -62,10 +62,10 @@ class Scheduler:
         self._handed = self._stopping = False
 
     def run(self, agenda: Agenda) -> None:
-        """Everything on the agenda.
+        """Carry out all orders on the agenda.
 
         Raises:
-            Stopped: if there was a reason; all workers are at a checkpoint then.
+            Stopped: if there was a reason to stop; all workers have then stopped at a checkpoint.
         """
         try:
             while self._hand_out(agenda) or self._busy:
@@ -73,7 +73,7 @@ class Scheduler:
             for worker in self._idle:
                 worker.end()
             self._idle.clear()
-        finally:  # whoever is left is not wanted any more
+        finally:  # workers that are left are no longer needed
             for worker in self._workers:
                 worker.kill()
         if agenda.ready():
@@ -84,12 +84,12 @@ class Scheduler:
         return [*self._idle, *self._starting, *self._busy]
 
     def _hand_out(self, agenda: Agenda) -> bool:
-        """Orders to workers that wait for them; more workers if there are orders for them.
+        """Give orders to idle workers, and start more workers if there are orders for them.
 
         Returns:
-            Whether there are orders left to hand out, and no reason to stop.
+            Whether there are orders left to give out, and no reason to stop.
         """
-        # every session carries out something, however small its budget: repeating it must come to an end
+        # every session carries out something, however small its budget, so that repeated sessions finish
         if not self._stopping and self._stop() and (self._handed or self._stop.asked):
             self._halt(self._stop.reason)
         if self._stopping:
@@ -108,20 +108,20 @@ class Scheduler:
         return bool(ready)
 
     def _halt(self, reason: int) -> None:
-        """Have all workers stop at a checkpoint."""
+        """Ask all busy workers to stop at a checkpoint."""
         self._stopping = True
         for worker in self._busy:
             worker.stop(reason)
 
     def _hear(self, agenda: Agenda) -> None:
-        """One message, if there is one."""
+        """Handle one message, if one arrives within `TICK` seconds."""
         try:
             worker, message = self._inbox.get(timeout=TICK)
         except queue.Empty:
             return
         if isinstance(message, Said):
             self._watcher.hear(worker.number, message)
-        elif worker in self._workers:  # not of one that ended already
+        elif worker in self._workers:  # ignore workers that ended already
             self._take(worker, message, agenda)
 
     def _take(self, worker: Worker, message: Message, agenda: Agenda) -> None:
@@ -141,15 +141,15 @@ class Scheduler:
             assert order is not None
             agenda.put_back(order)
             self._stop.adopt(message.reason)
-            if not self._stopping:  # one of them was asked to stop, which is a reason for all
+            if not self._stopping:  # a worker was asked to stop from outside, which stops all
                 self._halt(message.reason)
         elif isinstance(message, Failed):
             assert order is not None
             self._give_up(order, message.error, agenda)
 
     def _replace(self, worker: Worker, order: Order | None, agenda: Agenda) -> None:
-        """A worker is gone. What it did is taken up by another, where its checkpoint is."""
-        worker.kill()  # what is left of it
+        """Handle the loss of a worker; another one resumes its order from the last checkpoint."""
+        worker.kill()  # clean up what is left of it
         title = "" if order is None else order.title
         self._lost[title] += 1
         self._watcher.lost(worker.number)
@@ -172,7 +172,7 @@ class Scheduler:
             self._fail(reason)
 
     def _fail(self, error: Exception) -> NoReturn:
-        """End with an error, once the others are at a checkpoint."""
+        """Raise an error, once all other workers have stopped at a checkpoint."""
         self._halt(1 + signal.SIGTERM)
         while self._busy:
             worker, message = self._inbox.get()

@@ -1,4 +1,4 @@
-"""What a worker does: one order after the other, telling what it does."""
+"""The main loop of a worker: carry out one order after the other and report progress."""
 
 import pickle
 import time
@@ -16,11 +16,11 @@ from dmt.workers.messages import Done, Failed, Halted, Here, Message, Order, Rea
 Send = Callable[[Message], None]
 
 EVERY = 0.2
-"""Seconds between two messages about steps."""
+"""Minimum number of seconds between two progress messages."""
 
 
 class Reporter(Watcher):
-    """Passes on what a watcher hears; of steps that follow each other quickly only some."""
+    """Watcher that sends its calls as messages; progress within a stage is sent at most every `EVERY` seconds."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -58,7 +58,7 @@ class Reporter(Watcher):
 
 
 def serve(number: int, inbox: "SimpleQueue[Order | None]", send: Send, stop: Stop) -> None:
-    """Carry out orders until there is None."""
+    """Carry out orders until None arrives."""
     here = Here(number, Reporter(send), stop)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with here.until_end:
@@ -77,7 +77,7 @@ def _outcome(order: Order, here: Here) -> Message:
 
 
 def _portable(error: Exception) -> Exception:
-    """The same, with what `--debug` shows of it, if it can be sent; else its text."""
+    """Attach the traceback to an error for `--debug`; replace errors that cannot be pickled by their text."""
     error.add_note("".join(traceback.format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))

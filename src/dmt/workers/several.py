@@ -1,4 +1,4 @@
-"""What a watcher hears of several workers: each speaks of its own stage, and all of one whole."""
+"""Combination of the progress of several workers, each with its own stage, for one watcher."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from dmt.workers.messages import Said
 
 @dataclass(frozen=True)
 class Stage:
-    """What a worker trains, and how far it is."""
+    """The stage that a worker trains: its title, steps, steps done, and work per step."""
 
     title: str
     steps: int
@@ -17,16 +17,16 @@ class Stage:
 
 
 class SeveralAtOnce:
-    """Stands between workers and a watcher."""
+    """Passes the messages of several workers on to one watcher."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._stages: dict[int, Stage] = {}
-        self._undone: dict[str, int] = {}  # steps of stages whose worker was lost
+        self._undone: dict[str, int] = {}  # steps already counted of stages whose worker was lost, by title
         self._speaker: int | None = None
 
     def hear(self, worker: int, said: Said) -> None:
-        """Pass on what a worker says."""
+        """Pass on a message of a worker."""
         if said.what == "stage":
             self._begin(worker, Stage(*said.words))
         elif said.what == "step":
@@ -35,15 +35,15 @@ class SeveralAtOnce:
             self._watcher.note(*said.words)
         else:
             self._watcher.turn(worker)
-            self._speaker = None  # whose step comes next has its stage announced again
+            self._speaker = None  # so that before the next step, its worker's stage is announced again
             getattr(self._watcher, said.what)(*said.words)
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """Pass on a note."""
         self._watcher.note(text)
 
     def lost(self, worker: int) -> None:
-        """Steps after its last checkpoint will be counted twice unless they are taken back."""
+        """Remember the steps of a lost worker: those after its last checkpoint must not be counted twice."""
         stage = self._stages.pop(worker, None)
         if stage is not None:
             self._undone[stage.title] = stage.done
