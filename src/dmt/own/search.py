@@ -147,7 +147,12 @@ class Search:
         recipe = self.config.recipe
         rounds = recipe.epochs_round
         scaled = tuple(LONGER * each for each in rounds) if isinstance(rounds, tuple) else LONGER * rounds
-        longer = at.baseline(self.config, {**chosen.settings, "epochs": LONGER * recipe.epochs, "epochs_round": scaled})
+        try:
+            longer = at.baseline(
+                self.config, {**chosen.settings, "epochs": LONGER * recipe.epochs, "epochs_round": scaled}
+            )
+        except _OutOfTimeError:
+            return chosen, [*told, "length as proposed: no time to try a longer schedule"]
         if longer is None:
             return chosen, told
         best = trials.choose(chosen, [chosen, longer])
@@ -158,7 +163,10 @@ class Search:
     def _class_weights(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
         """Choose class weights for rare classes of pixels if they are clearly better."""
         weights = None if "class_weights" in self.fixed else class_weights.of(self.task)
-        weighted = weights and at.baseline(self.config, {**chosen.settings, "class_weights": weights})
+        try:
+            weighted = weights and at.baseline(self.config, {**chosen.settings, "class_weights": weights})
+        except _OutOfTimeError:
+            return chosen, [*told, "weighting all classes equally: no time to try anything else"]
         if not weighted:
             return chosen, told
         best = trials.choose(chosen, [chosen, weighted])
@@ -228,9 +236,9 @@ class Search:
         method = trial_rounds.method_of(self.methods)
         if method is None or not len(self.task.unlabeled):
             return TrialRounds(chosen, [], [])
-        if cheap:
-            return trial_rounds.of_layers(at, self.config, method, chosen, self.fixed)
         try:
+            if cheap:
+                return trial_rounds.of_layers(at, self.config, method, chosen, self.fixed)
             return trial_rounds.of_masks(at, self.config, method, chosen, self.fixed, self.execution.on_cuda)
         except _OutOfTimeError:
             return TrialRounds(chosen, ["rounds as proposed: no time to try them"], [])

@@ -102,11 +102,13 @@ class Encoder:
         key: everything that its features depend on besides the images: its net, its start and the image shape.
         width: number of features.
         make: builds the encoding function; only called if there is something to encode.
+        device: where it computes, which decides how many images it is given at once.
     """
 
     key: str
     width: int
     make: Callable[[], Encode]
+    device: torch.device = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ class FeatureFolder:
                 rows = file.writable()
                 own, end = file.columns(rows, place), known.done[place]
                 try:
-                    for end in _encode(forward, images, own, known.done[place]):
+                    for end in _encode(forward, images, own, known.done[place], encoder.device):
                         if end - known.done[place] >= SAVED_EVERY:
                             file.vouch(rows, known, place, end)
                         on_progress(place * len(images) + end, len(encoders) * len(images))
@@ -171,10 +173,14 @@ class FeatureFolder:
 
 
 def _encode(
-    encode: Encode, images: UnlabeledSet[Tensor] | LabeledSet[Tensor], rows: np.ndarray, done: int
+    encode: Encode,
+    images: UnlabeledSet[Tensor] | LabeledSet[Tensor],
+    rows: np.ndarray,
+    done: int,
+    device: torch.device,
 ) -> Iterator[int]:
     """Fill rows (N, V, F), starting at row ``done``; yield the number of filled rows after each batch."""
-    count = classification.images_per_forward(tuple(images.images.shape[2:]), torch.device("cpu"))
+    count = classification.images_per_forward(tuple(images.images.shape[2:]), device)
     largest = torch.finfo(torch.float16).max
     for start in range(done, len(images), count):
         end = min(start + count, len(images))

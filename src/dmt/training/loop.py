@@ -76,6 +76,8 @@ def _fit(trainer: Trainer, checkpoint: Checkpoint, journal: Journal, pace: Pace)
     if state is not None and state["done"]:  # already saved: files that the digests refer to must not be rewritten
         return True
     interval = interval_of(trainer.steps)
+    if trainer.execution.on_cuda:
+        torch.cuda.reset_peak_memory_stats(trainer.device)  # a stage's own peak, not that of a larger one before it
     began, saved, watch = time.perf_counter(), time.perf_counter(), Stopwatch()
 
     def save() -> None:

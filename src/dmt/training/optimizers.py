@@ -43,6 +43,8 @@ class Optimizers:
         self._add(named, encoders, descent, descent.rate)
         for name, part in parts.items():
             beside = {f"{name}.{key}": parameter for key, parameter in part.module.named_parameters()}
+            if not beside:
+                raise ValueError(f"part '{name}' has no parameters to train")
             self._add(beside, set(), part.descent or descent, descent.rate)
 
     def _add(self, named: Named, encoders: set[str], descent: Descent, rate: float) -> None:

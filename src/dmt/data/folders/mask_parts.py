@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dmt.data.folders import photo_files
+from dmt.data.folders import photo_files, samples
 from dmt.data.folders.contents import FolderContents
 from dmt.data.pixels.masks import VOID, Plane
 from dmt.errors import DataError
@@ -26,7 +26,7 @@ def needed_side(contents: FolderContents) -> int:
     """
     masks = [photo.mask for photo in contents.labeled if photo.mask is not None]
     planes = []
-    for path in masks[:: max(1, len(masks) // LOOKED_AT)][:LOOKED_AT]:
+    for path in samples.evenly(masks, LOOKED_AT):
         try:
             planes.append(photo_files.read_mask(path, contents.colors, len(contents.classes)))
         except DataError:
