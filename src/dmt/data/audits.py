@@ -23,7 +23,7 @@ class Weighed(NamedTuple):
 
 
 Weigh = Callable[[Tensor | None], Iterable[Weighed]]
-"""Has the student weight the images at the given positions, or all images if None, batch by batch."""
+"""A function that yields the student's loss weights, batch by batch, of the images at some positions; None for all."""
 
 
 class LabelingObserver(Protocol):

@@ -17,7 +17,7 @@ Planes = TypeVar("Planes", Tensor, Ragged)
 """How the images of a set are stored: stacked if they have one size, ragged if they have several."""
 
 Images = TypeVar("Images", Tensor, Ragged, Squares)
-"""The same for unlabeled images, of which there may be too many to be kept in memory."""
+"""How the images of an unlabeled set are stored: the same, or read on access if they are too many for memory."""
 
 LINES = 4096
 """Number of names that are hashed at a time."""

@@ -42,7 +42,7 @@ class Photo:
 
 @dataclass(frozen=True)
 class FolderContents:
-    """What a folder holds.
+    """The contents of a user's folder.
 
     Attributes:
         root: the folder.

@@ -12,7 +12,7 @@ from dmt.data.folders.survey import Look, Survey
 
 SEVERITIES = ("error", "warning", "note")
 FEW = 5  # a class with fewer labels is scarce; with masks, twice as many images in all
-IMBALANCE = 20  # greatest ratio of two classes' numbers of labels
+IMBALANCE = 20  # classes are imbalanced if the ratio of their numbers of labels is greater
 JUDGES = 100  # test images needed for a meaningful verdict; a fifth of that with masks, which have many pixels each
 DIFFER = 0.2  # typical share of the images on which only one of two nets is right
 SMALL = 16  # pixels
@@ -187,7 +187,7 @@ def _contradictions(contents: FolderContents, survey: Survey) -> Iterator[Issue]
     groups = [[look for look in group if look.truth is not None] for group in survey.duplicates.exact]
     groups = [group for group in groups if len({look.truth for look in group}) > 1]
     if groups:
-        # two people never draw the same mask, but one picture cannot have two names
+        # two people never draw exactly the same mask, but one picture cannot belong to two classes
         severity, what = ("warning", "masks") if contents.pixels else ("error", "labels")
         count = phrases.count(len(groups), "picture has", "pictures have")
         yield Issue(severity, f"{count} different {what}: {phrases.enough(map(_same, groups))}; keep the right one")

@@ -11,7 +11,7 @@ STEP = 1
 """A cell must be brighter than its neighbor by more than this many gray levels, the noise of compressed plain areas."""
 
 TELLING = 6
-"""A hash with fewer set or unset bits comes from a plain picture or a smooth gradient, and resembles all of these."""
+"""A hash with fewer set or unset bits comes from a plain picture or smooth gradient and is close to all such hashes."""
 
 DISTANCE = 4
 """Greatest distance of copies in bits: nearly all copies are within it, and four in five slightly cropped ones."""

@@ -51,7 +51,7 @@ def hidden(name: str) -> bool:
 
 @dataclass
 class Leftovers:
-    """What ``find`` left out: links to folders, and files that are not images, counted by their endings."""
+    """The links to folders that ``find`` left out, and its counts of files that are not images, by their endings."""
 
     links: list[Path] = field(default_factory=list)
     endings: Counter[str] = field(default_factory=Counter)

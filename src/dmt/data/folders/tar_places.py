@@ -117,7 +117,7 @@ def reached(place: str) -> Iterator[None]:
         yield
     except (DmtError, tarfile.TarError):
         raise
-    except Exception as error:  # the libraries below raise many kinds of errors
+    except Exception as error:  # the underlying libraries raise many kinds of errors
         raise _unreached(place, error) from error
 
 
@@ -150,7 +150,7 @@ def read(place: str, offset: int, size: int) -> bytes:
             return cast(bytes, system.cat_file(path, start=offset, end=offset + size))
         except FileNotFoundError:
             raise
-        except Exception as error:  # the libraries below raise many kinds of errors
+        except Exception as error:  # the underlying libraries raise many kinds of errors
             last = error
             time.sleep(PAUSE * 2**attempt)
     why = " ".join(str(last).split()) or type(last).__name__
@@ -191,7 +191,7 @@ def _system(place: str, **options: Any) -> tuple[Any, str]:
         raise ConfigError(
             f"parts of {shown(place)} cannot be read here: {error}; pip install {_package(place)}, or copy the shards"
         ) from error
-    except Exception as error:  # the libraries below raise many kinds of errors
+    except Exception as error:  # the underlying libraries raise many kinds of errors
         why = " ".join(str(error).split()) or type(error).__name__
         raise ConfigError(
             f"parts of {shown(place)} cannot be read here: {why}; install it, or copy the shards"

@@ -16,7 +16,7 @@ from dmt.data.sets import PseudoLabels
 from dmt.data.tallies import Tally
 
 JUDGED = 500
-"""Number of images whose kept pixels are judged by class and weight: millions of pixels are as telling as all."""
+"""Number of images whose kept pixels are judged by class and weight: their millions of pixels are enough."""
 
 
 def judged(images: int) -> Tensor:
