@@ -1,1 +1,1 @@
-"""Data sets, splits, augmentation, and batches made of them. Reads data folders, never writes into them."""
+"""Data sets, splits, augmentation and batches. Data folders are only read, never written to."""

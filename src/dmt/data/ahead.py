@@ -1,4 +1,4 @@
-"""Work on items in threads, a little before its results are asked for: memory does not grow with their number."""
+"""Process items in threads, a bounded number ahead of the consumer, so that memory does not grow with their number."""
 
 import os
 from collections import deque
@@ -7,15 +7,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 AHEAD = 64
-"""Items that are worked on before their turn."""
+"""Number of items that are processed ahead of the consumer."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def results(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Of each item, in order."""
-    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders let go of the interpreter
+    """Yield the result of ``work`` for each item, in order."""
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders release the GIL
         waiting: deque[Future[Result]] = deque()
         for item in items:
             waiting.append(pool.submit(work, item))

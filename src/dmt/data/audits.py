@@ -1,4 +1,4 @@
-"""What every audit does. An audit alone knows the truth of unlabeled images, and gives nothing to training."""
+"""Base class of audits. Only an audit knows the ground truth of unlabeled images, and training never sees it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -10,69 +10,70 @@ from torch import Tensor
 from dmt.data.sets import LabeledSet, Planes, PseudoLabels
 
 TOPS = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""Shares of the most confident labels whose error is reported."""
+"""The error of the most confident 20, 40, … 100 % of the labels is reported."""
 
 
 class Weighed(NamedTuple):
-    """Stored labels of some unlabeled images, as their finished student counts them."""
+    """Stored labels of some unlabeled images, with the loss weights that the finished student gives them."""
 
-    positions: Tensor  # (n,) of the images, on the host
-    learned: Tensor  # (n, *S) int64, what the student learns: flipping changes labels. IGNORE where nothing
-    weights: Tensor  # (n, *S), how much it counts
-    cases: Tensor | None = None  # (n, *S) of `core.weighting.CASES`, if the student is asked
+    positions: Tensor  # (n,) positions of the images, on the host
+    learned: Tensor  # (n, *S) int64, the labels that the student learns (flipping changes some); IGNORE where none
+    weights: Tensor  # (n, *S) loss weights
+    cases: Tensor | None = None  # (n, *S) of `core.weighting.CASES`, if the weighting uses the student's opinion
 
 
 Weigh = Callable[[Tensor | None], Iterable[Weighed]]
-"""Has the student weigh the images at these positions, or all of them, batch by batch."""
+"""A function that yields the student's loss weights, batch by batch, of the images at some positions; None for all."""
 
 
 class LabelingObserver(Protocol):
-    """Sees labels while a teacher makes them, and returns nothing to it."""
+    """Receives labels while a teacher makes them, and returns nothing to it."""
 
     def see(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None:
-        """Labels and confidence codes (n, H, W) of some images, those that will not be kept among them."""
+        """Receive labels and confidence codes (n, H, W) of some images, including labels that will not be kept."""
 
     def numbers(self) -> dict[str, Any]:
-        """For the stage's audit file, by name."""
+        """Return the results by name, for the stage's audit file."""
 
 
 class Audit(ABC, Generic[Planes]):
-    """Checks pseudo labels against the truth that training never sees. It returns numbers for the report alone.
+    """Checks pseudo labels against ground truth that training never sees. Its numbers go into reports only.
 
     Attributes:
-        everything: all training images with their truth, for the Oracle alone.
+        everything: all training images with their ground truth, used only by the Oracle.
     """
 
     def __init__(self, truth: Planes | None, everything: LabeledSet[Planes], classes: int) -> None:
-        self._truth: Planes | None = truth  # in the order of the unlabeled set; None if nobody knows it
+        self._truth: Planes | None = truth  # in the order of the unlabeled set; None if unknown
         self.everything: LabeledSet[Planes] = everything
         self._classes = classes
 
     @property
     def known(self) -> bool:
-        """Whether anybody knows the truth of the unlabeled images."""
+        """Whether the ground truth of the unlabeled images is known."""
         return self._truth is not None
 
     def observer(self) -> LabelingObserver | None:
-        """Looks at labels while they are made, if some of them will not be stored and could not be judged later."""
+        """Return an observer of the labels while they are made, or None if all are stored and can be judged later."""
         return None
 
     @abstractmethod
     def pseudo_labels(
         self, labels: PseudoLabels[Planes], weigh: Weigh | None, device: torch.device, observed: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """How wrong stored labels are, plain and as the finished student weighs them.
+        """Compute the error of stored labels, both unweighted and with the finished student's loss weights.
 
         Args:
-            weigh: None if the student counted all labels alike.
-            device: may do the counting.
-            observed: what the observer counted while they were made.
+            labels: the stored labels.
+            weigh: computes the student's loss weights; None if all labels have the same weight.
+            device: may be used for counting.
+            observed: what the observer counted while the labels were made.
 
         Returns:
-            Numbers ready for the journal; None where nothing could be counted. ``images`` says of how many of the
-            ``images_all`` unlabeled images they are. ``error_top`` and ``error_kept_all`` are of all.
+            Numbers ready for the journal; None where nothing could be counted. ``images`` of the ``images_all``
+            unlabeled images were judged. Only ``error_top`` and ``error_kept_all`` refer to all of them.
         """
 
     def mask(self, position: int) -> Tensor | None:
-        """The truth of one unlabeled image, (H, W) uint8, for pictures in the report; None if there is none."""
+        """Return the ground-truth mask of one unlabeled image, (H, W) uint8, for the report; None if there is none."""
         return None

@@ -1,4 +1,4 @@
-"""One file from the network: complete and with the right checksum, or not there at all."""
+"""Download a file completely and with the right checksum, or not at all."""
 
 import contextlib
 import hashlib
@@ -15,18 +15,28 @@ from typing import BinaryIO
 from dmt.errors import DataError
 
 CHUNK = 1 << 18
-NOTE_EVERY = 5.0  # seconds between two lines of progress
+NOTE_EVERY = 5.0  # seconds between two progress messages
 
 
 def fetch(url: str, to: Path, md5: str, notify: Callable[[str], None], timeout: float = 30.0) -> None:
-    """Download `url` to the file `to`, whose folder is made if missing; `timeout` seconds of silence end it.
+    """Download `url` to the file `to`, creating its folder if missing.
 
-    The bytes go to a temporary file beside `to`, which takes its name only when the checksum fits: nobody
-    ever finds half a file, and a failure leaves nothing behind.
+    The bytes are written to a temporary file beside `to`, which is renamed only if the checksum matches. So an
+    incomplete file never appears under this name, and a failed download leaves no file behind.
+
+    Args:
+        url: address of the file.
+        to: where to put it.
+        md5: expected checksum.
+        notify: called with progress messages.
+        timeout: seconds without any data after which the download fails.
+
+    Raises:
+        DataError: if the download fails or the checksum differs.
     """
     partial = to.with_name(f".{to.name}.{uuid.uuid4().hex}.part")
     try:
-        # The connection comes first: without a network not even the folder is made.
+        # Connect first: without a network not even the folder is created.
         with urllib.request.urlopen(url, timeout=timeout) as response:
             to.parent.mkdir(parents=True, exist_ok=True)
             found = _save(response, partial, to.name, notify)
@@ -34,27 +44,27 @@ def fetch(url: str, to: Path, md5: str, notify: Callable[[str], None], timeout: 
             raise DataError(f"{url} has MD5 {found} instead of {md5}; nothing was kept, try again later")
         partial.replace(to)
     except urllib.error.HTTPError as error:
-        error.close()  # it is the open response as well
+        error.close()  # the error is also the open response
         raise DataError(f"{url} answers {error.code} {error.reason}; check the address") from error
     except urllib.error.URLError as error:
         raise DataError(f"{url} cannot be reached: {_line(error.reason)}; check the network") from error
     except (OSError, http.client.HTTPException) as error:
         raise DataError(f"download of {url} to {to} broke off: {_line(error)}; try again") from error
     finally:
-        with contextlib.suppress(OSError):  # where it was never made; the error above is the one to tell
+        with contextlib.suppress(OSError):  # it may not exist, and must not hide the error above
             partial.unlink()
 
 
 def _save(response: http.client.HTTPResponse, partial: Path, name: str, notify: Callable[[str], None]) -> str:
     """Write the body to `partial` and return its MD5."""
-    total = response.length  # as announced; it counts down while reading
+    total = response.length  # the announced size, read before the response counts it down
     size = "" if total is None else f" of {total / 1e6:.0f}"
     notify(f"downloading {response.url}")
     with partial.open("xb") as file:
         done, found = _copy(response, file, lambda done: notify(f"{name}: {done / 1e6:.0f}{size} MB"))
         file.flush()
         os.fsync(file.fileno())
-    if total is not None and done != total:  # a connection that closes early just looks like the end
+    if total is not None and done != total:  # a connection that closes early looks like the end of the file
         raise http.client.HTTPException(f"{done} of {total} bytes came")
     return found
 
@@ -74,5 +84,5 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, note: Callable[[in
 
 
 def _line(reason: object) -> str:
-    """A reason of the system as one line."""
+    """Return an error's text as one line, or the name of its type if it has no text."""
     return " ".join(str(reason).split()) or type(reason).__name__

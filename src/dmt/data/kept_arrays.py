@@ -1,4 +1,4 @@
-"""Arrays in a cache: they can be made again, and are if they are of something else or not what was written."""
+"""A cache of arrays that can be recomputed, and are if the cached ones are damaged or belong to other data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,9 +15,13 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def load(file: Path, seal: str) -> tuple[Arrays, tuple[str, ...]] | None:
-    """Arrays and lines that were kept under this seal; None if there are none, or they are damaged.
+    """Return the arrays and lines cached under this seal, or None if there are none or they are damaged.
 
-    Of several processes each has a folder of its own in the cache of the first, whose arrays serve all of them.
+    With several processes, each has a folder of its own inside the first one's cache. So ``file`` is looked for in the
+    parent folder too: what the first process cached serves all of them.
+
+    Args:
+        seal: identifies what the arrays were computed from.
     """
     for place in (file, file.parent.parent / file.name):
         try:
@@ -32,7 +36,7 @@ def load(file: Path, seal: str) -> tuple[Arrays, tuple[str, ...]] | None:
 
 
 def save(file: Path, seal: str, arrays: Mapping[str, npt.NDArray[Any]], lines: Sequence[str]) -> None:
-    """Keep them; the file beside, which vouches for them, is written last."""
+    """Cache arrays and lines. The JSON file beside them, which holds their digest, is written last."""
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
     digest = files.write_tensors(file, tensors)
     files.write_json(file.with_suffix(".json"), {"seal": seal, "digest": digest, "lines": list(lines)})

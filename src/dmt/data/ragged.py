@@ -1,4 +1,4 @@
-"""Images of any size in one flat buffer: a step can gather crops from all of them at once, on any device."""
+"""Images of different sizes in one flat buffer, so that a step can gather crops from all of them at once."""
 
 import hashlib
 import os
@@ -17,15 +17,15 @@ from dmt.types import ProgressCallback
 
 @dataclass(frozen=True)
 class Ragged:
-    """Planes of different sizes, one after the other.
+    """Images or planes of different sizes, stored one after the other.
 
-    Pixel (row, column) of image i is ``pixels[starts[i] + row * widths[i] + column]``. Taking some of the images
-    shares the buffer.
+    Pixel (row, column) of image i is ``pixels[starts[i] + row * widths[i] + column]``. A subset of the images shares
+    the buffer.
 
     Attributes:
         pixels: (P, C) uint8 for color images, (P,) for masks and other planes.
         starts, heights, widths: (N,) int64.
-        digests: a hash of each image's bits.
+        digests: a hash of the shape and content of each image.
     """
 
     pixels: Tensor
@@ -38,24 +38,24 @@ class Ragged:
         return len(self.starts)
 
     def __getitem__(self, positions: Tensor) -> "Ragged":
-        """The images at these positions, in this order; pixels are shared, not copied."""
+        """Return the images at these positions, in this order; pixels are shared, not copied."""
         digests = tuple(self.digests[position] for position in positions.tolist())
         return Ragged(self.pixels, self.starts[positions], self.heights[positions], self.widths[positions], digests)
 
     def image(self, position: int) -> Tensor:
-        """One image, a view of (H, W) or (H, W, C)."""
+        """Return one image, (H, W) or (H, W, C), as a view of the buffer."""
         start, height, width = (int(each[position]) for each in (self.starts, self.heights, self.widths))
         return self.pixels[start : start + height * width].view(height, width, *self.pixels.shape[1:])
 
     def put(self, position: int, plane: np.ndarray) -> None:
-        """Write one image into its place."""
+        """Write one image to its place in the buffer."""
         place = self.image(position)
         if plane.shape != tuple(place.shape):
             raise ValueError(f"image {position} has {plane.shape[:2]}, not {tuple(place.shape[:2])} pixels")
         place.numpy()[:] = plane
 
     def packed(self) -> "Ragged":
-        """The same images in a buffer that holds no others."""
+        """Return the same images in a buffer that holds no others; this object itself if its buffer does already."""
         counts = self.heights * self.widths
         if int(counts.sum()) == len(self.pixels) and bool((self.starts.diff() == counts[:-1]).all()):
             return self
@@ -64,7 +64,7 @@ class Ragged:
         return Ragged(pixels, counts.cumsum(0) - counts, self.heights, self.widths, self.digests)
 
     def to(self, device: torch.device) -> "Ragged":
-        """On another device, without the images of the buffer that are not in use."""
+        """Copy to a device, without images of the buffer that are not part of this subset."""
         here = self.packed()
         pixels, starts, heights, widths = (
             each.to(device) for each in (here.pixels, here.starts, here.heights, here.widths)
@@ -73,7 +73,7 @@ class Ragged:
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """(height, width) of every image."""
+        """The (height, width) of every image."""
         return list(zip(self.heights.tolist(), self.widths.tolist(), strict=True))
 
 
@@ -85,14 +85,15 @@ def fill(
     on_progress: ProgressCallback | None = None,
     file: Path | None = None,
 ) -> Ragged:
-    """Read images in parallel, straight into one buffer.
+    """Read images in parallel, directly into one buffer.
 
     Args:
-        sizes: (height, width) of every image, as file headers give them.
-        read: position -> (H, W, C) or, without channels, (H, W).
-        channels: None for masks and other planes.
-        on_progress: hears how many are done.
-        file: backs the buffer if it is large.
+        sizes: (height, width) of every image, as read from the file headers.
+        read: maps a position to an image (H, W, C) or, if ``channels`` is None, to a plane (H, W).
+        channels: number of channels; None for masks and other planes.
+        dtype: of the buffer.
+        on_progress: called with the number of images read so far and the total.
+        file: backs the buffer if it is too large for memory.
     """
     empty = blank(sizes, channels, dtype, file)
 
@@ -102,7 +103,7 @@ def fill(
         return hashlib.sha256(f"{plane.shape}".encode() + plane.tobytes()).hexdigest()[:32]
 
     digests = []
-    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders let go of the interpreter
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:  # decoders release the GIL
         for done, digest in enumerate(pool.map(place, range(len(sizes))), start=1):
             digests.append(digest)
             if on_progress is not None:
@@ -116,12 +117,15 @@ def blank(
     dtype: torch.dtype,
     file: Path | None = None,
 ) -> Ragged:
-    """Room for images that come later, in any order and from any thread; without digests.
+    """Allocate an uninitialized buffer, to be filled by `Ragged.put` in any order and from any thread.
+
+    The digests stay empty.
 
     Args:
         sizes: (height, width) of every image.
-        channels: None for masks and other planes.
-        file: holds the pixels if they are many.
+        channels: number of channels; None for masks and other planes.
+        dtype: of the buffer.
+        file: backs the buffer if it is too large for memory.
     """
     heights, widths = (torch.tensor([size[axis] for size in sizes], dtype=torch.int64) for axis in (0, 1))
     counts = heights * widths
@@ -130,7 +134,7 @@ def blank(
 
 
 def stack(planes: Sequence[np.ndarray]) -> Ragged:
-    """Planes that are in memory already."""
+    """Copy arrays that are already in memory into one buffer."""
     channels = planes[0].shape[2] if planes and planes[0].ndim == 3 else None
     dtype = torch.from_numpy(planes[0]).dtype if planes else torch.uint8
     return fill([plane.shape[:2] for plane in planes], planes.__getitem__, channels, dtype)

@@ -1,9 +1,8 @@
-"""Reading pickles of plain data without trusting them.
+"""Read pickles of plain data from untrusted files.
 
-A pickle is a program: loading a stranger's file with `pickle.load` runs whatever it names. CIFAR-10 is
-published as pickles, so they are read here by an unpickler in which every name is a stand-in of our own.
-Plain containers, numbers, strings, bytes and arrays of numbers come through; any other name is refused,
-uncalled.
+A pickle is a program: `pickle.load` calls whatever the file names. CIFAR-10 is published as pickles, so they
+are read here by an unpickler that replaces every admitted name by a stand-in of our own. Plain containers,
+numbers, strings, bytes and numeric arrays can be loaded; any other name is refused without being called.
 """
 
 import math
@@ -20,14 +19,14 @@ _NUMBER = re.compile(r"[biufc][0-9]{1,2}")  # the codes of numeric dtypes: u1, i
 
 
 class _RefusedError(Exception):
-    """What this pickle asked for and may not have."""
+    """The pickle asked for something that is not allowed; the message names it."""
 
 
 class _StandIn:
-    """What a pickle gets for one of the few admitted names.
+    """The object that a pickle gets for one of the few admitted names.
 
-    An object without attributes rather than a function: a pickle may also set attributes of what it was given
-    (opcode BUILD), and a function would let it replace its defaults for the whole process.
+    It is an object without attributes rather than a function, since a pickle may also set attributes of the objects
+    it gets (opcode BUILD). On a function it could replace the default arguments for the whole process.
     """
 
     __slots__ = ("_call",)
@@ -43,7 +42,7 @@ class _StandIn:
 
 
 class _Dtype:
-    """A numeric dtype under construction: the pickle first names its code, then its byte order."""
+    """A numeric dtype under construction: the pickle first gives its type code, then its byte order."""
 
     __slots__ = ("plain",)
 
@@ -54,7 +53,7 @@ class _Dtype:
         self.plain: np.dtype[Any] = np.dtype(text)
 
     def __setstate__(self, state: object) -> None:
-        # (version, byte order, subarray, names, fields, size, alignment, flags); only the order is new
+        # (version, byte order, subarray, names, fields, size, alignment, flags); only the byte order is used
         if not isinstance(state, tuple) or len(state) < 5 or any(part is not None for part in state[2:5]):
             raise _RefusedError("an array of records")
         order = state[1].decode("latin-1") if isinstance(state[1], bytes) else state[1]
@@ -64,7 +63,7 @@ class _Dtype:
 
 
 class _Array(np.ndarray[Any, np.dtype[Any]]):
-    """An array that checks its state before numpy sees it."""
+    """An array that validates its pickled state before numpy uses it."""
 
     def __setstate__(self, state: object) -> None:
         match state:
@@ -76,11 +75,11 @@ class _Array(np.ndarray[Any, np.dtype[Any]]):
             raise _RefusedError("an array with an impossible shape")
         if math.prod(shape) * dtype.itemsize != len(raw):
             raise _RefusedError("an array whose bytes do not fill its shape")
-        super().__setstate__((1, shape, dtype, bool(fortran), raw))  # type: ignore[arg-type]  # a plain bool it is
+        super().__setstate__((1, shape, dtype, bool(fortran), raw))  # type: ignore[arg-type]  # numpy takes a bool
 
 
 def _short(text: str) -> str:
-    """Text from the file, made fit for one line of an error."""
+    """Quote text from the file, shortened to fit into a one-line error."""
     return repr(text if len(text) <= 60 else text[:60] + "...")
 
 
@@ -89,21 +88,21 @@ def _ndarray(*_args: object) -> Never:
 
 
 def _reconstruct(kind: object, _shape: object, _code: object) -> _Array:
-    """The empty array that the pickle fills by its state in the next step; shape and code do not matter."""
+    """Return an empty array. The pickle sets its state next, so shape and type code do not matter here."""
     if kind is not _NDARRAY:
         raise _RefusedError("a subclass of an array")
     return _Array((0,), np.uint8)
 
 
 def _encode(text: object, encoding: object) -> bytes:
-    """How protocol 2 writes bytes: as the str of the same code points, and the wish to encode it."""
+    """Return bytes that pickle protocol 2 stores as a str of the same code points plus a call that encodes it."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
         raise _RefusedError("an encoding other than latin-1")
     return text.encode("latin-1")
 
 
 def _empty_bytes() -> bytes:
-    """How protocol 2 writes b"": as a call of bytes without arguments. With any, this fails."""
+    """Return b"", which pickle protocol 2 stores as a call of bytes. A call with arguments fails."""
     return b""
 
 
@@ -127,9 +126,17 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def load(stream: BinaryIO, name: str = "pickle") -> object:
-    """The plain data in a pickle; strings of Python 2 come as bytes. `name` is what errors call the file.
+    """Load the plain data of a pickle.
 
-    Arrays are instances of a subclass of numpy.ndarray: `numpy.asarray` gives the plain view.
+    Strings of Python 2 are returned as bytes. Arrays are instances of a subclass of numpy.ndarray; `numpy.asarray`
+    gives a plain view.
+
+    Args:
+        stream: the pickle.
+        name: of the file, for error messages.
+
+    Raises:
+        DataError: if the pickle is damaged or holds anything but plain data.
     """
     try:
         return _PlainUnpickler(stream, encoding="bytes").load()

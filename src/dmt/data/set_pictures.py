@@ -1,4 +1,4 @@
-"""Images of a set as pictures, whether they have one size or many."""
+"""Images of a set as numpy pictures, thumbnails and padding masks, whether stacked or ragged."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Images = UnlabeledSet[Any] | LabeledSet[Any]
 
 
 def picture(images: Images, position: int) -> np.ndarray:
-    """One image of a set, (H, W, 3) uint8, or (H, W) if it is gray."""
+    """Return one image of a set, (H, W, 3) uint8, or (H, W) if it is gray."""
     held = images.images
     if isinstance(held, Ragged):
         plane: np.ndarray = held.image(position).numpy()
@@ -23,7 +23,7 @@ def picture(images: Images, position: int) -> np.ndarray:
 
 
 def thumbnails(images: Images, side: int = 16) -> Tensor:
-    """(N, C · side²) small copies of all images in [0, 1], by which copies of one picture are known."""
+    """Return small copies of all images, (N, C · side²) in [0, 1], by which duplicates can be recognized."""
 
     def small(planes: Tensor) -> Tensor:  # (n, C, H, W)
         size = (side, side)
@@ -37,7 +37,15 @@ def thumbnails(images: Images, side: int = 16) -> Tensor:
 
 
 def inside(images: Images, positions: Tensor, like: Tensor) -> Tensor:
-    """(n, *S) bool, on the device of ``like``: where it shows these images, and not what they are padded with."""
+    """Return which sites of a padded batch belong to the images rather than to padding.
+
+    Args:
+        positions: (n,) positions of the batch's images in the set.
+        like: any tensor of the batch, for its device and its padded height and width.
+
+    Returns:
+        (n, *S) bool, on the device of ``like``.
+    """
     held = images.images
     if not isinstance(held, Ragged):
         return torch.ones(len(positions), dtype=torch.bool, device=like.device)

@@ -1,4 +1,4 @@
-"""Images of one size that are read when they are asked for: so many that neither memory nor a disk should hold them."""
+"""Images of one size that are read on access: too many to be kept in memory or decoded on disk."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 Read = Callable[[int], np.ndarray]
-"""Number of an image -> (C, H, W) uint8."""
+"""Maps the number of an image to its pixels, (C, H, W) uint8."""
 
 
 class Squares:
-    """Stands for a tensor (N, C, H, W) uint8. Whatever is taken out of it is decoded by threads, and not kept.
+    """A stand-in for a tensor (N, C, H, W) uint8. Indexing decodes the images in threads and does not cache them.
 
     Args:
-        read: gives one image.
-        places: (N,) numbers of the images.
-        size: (C, H, W) of every one.
+        read: returns one image.
+        places: (N,) numbers of the images, as ``read`` takes them.
+        size: (C, H, W) of every image.
     """
 
     def __init__(self, read: Read, places: npt.NDArray[np.int64], size: tuple[int, int, int]) -> None:
@@ -34,20 +34,20 @@ class Squares:
         return torch.Size((len(self), *self._size))
 
     def take(self, positions: Tensor) -> "Squares":
-        """The images at these positions, in this order, not read yet."""
+        """Return the images at these positions, in this order, without reading them."""
         return Squares(self._read, self._places[positions.cpu().numpy()], self._size)
 
     def to(self, device: torch.device) -> "Squares":
-        """As it is: images come to the host, and from there to a device."""
+        """Return this object unchanged: images are always read on the host, and moved to a device by the caller."""
         return self
 
     def split(self, count: int) -> Iterator[Tensor]:
-        """All images in order, so many at a time."""
+        """Yield all images in order, ``count`` at a time."""
         for start in range(0, len(self), count):
             yield self[start : start + count]
 
     def __getitem__(self, positions: Tensor | slice | int) -> Tensor:
-        """(n, C, H, W), or one image, on the host."""
+        """Read images (n, C, H, W), or one image (C, H, W), on the host."""
         if isinstance(positions, int):
             return torch.from_numpy(np.ascontiguousarray(self._read(int(self._places[positions]))))
         numbers = self._places[positions if isinstance(positions, slice) else positions.cpu().numpy()]
@@ -64,7 +64,7 @@ class Squares:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._workers)  # decoders let go of the interpreter
+        return ThreadPoolExecutor(self._workers)  # decoders release the GIL
 
     @property
     def _workers(self) -> int:
@@ -72,10 +72,12 @@ class Squares:
 
 
 class ReadAhead:
-    """What a step takes, read while the step before it is at work. One thread reads, so ``read`` has no rival.
+    """Reads the images of the next step while the current step runs.
+
+    Only one thread calls ``read``, so it need not be thread-safe.
 
     Args:
-        read: gives it by the number of the step.
+        read: maps the number of a step to its images.
     """
 
     def __init__(self, read: Callable[[int], Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Counts kept pseudo labels by class: how many are wrong, how much they weigh, in which case they are."""
+"""Per-class statistics of kept pseudo labels: errors, loss weights, and agreement with the student."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +12,10 @@ from dmt.types import IGNORE
 
 
 class Tally:
-    """Sums over the kept labels of some images, by class, where the truth is known.
+    """Per-class sums over kept labels of sites whose ground truth is known.
 
-    Labels, errors and cases count for the class that the teacher gave; weights, and what they leave of the error, for
-    the class that the student learns, which flipping may change.
+    Labels, errors and cases are counted under the class that the teacher predicted. Weights and the weighted error are
+    counted under the class that the student learns, which differs where flipping changes the label.
     """
 
     def __init__(self, classes: int) -> None:
@@ -23,12 +23,12 @@ class Tally:
         self._sums: dict[str, Tensor] = {}  # (C,) float64 each
 
     def add(self, truth: Tensor, labels: Tensor, weighed: Weighed | None = None) -> None:
-        """Labels of some images.
+        """Add the labels of some images.
 
         Args:
-            truth: (n, *S) int64, ``IGNORE`` where nobody knows it.
-            labels: (n, *S) int64, the teacher's, ``IGNORE`` where none was kept.
-            weighed: the same images as the student counts them; None if it counts all labels alike.
+            truth: (n, *S) int64 ground truth, ``IGNORE`` where it is unknown.
+            labels: (n, *S) int64 labels of the teacher, ``IGNORE`` where none was kept.
+            weighed: the student's loss weights of the same images; None if all labels have the same weight.
         """
         there = (labels != IGNORE) & (truth != IGNORE)
         truth, labels = truth[there], labels[there]
@@ -51,10 +51,12 @@ class Tally:
         self._sums[name] = self._sums.get(name, 0.0) + found
 
     def numbers(self, predicted: Sequence[int] | None = None) -> dict[str, Any]:
-        """Over all classes and, in ``by_class``, lists of each class; None where nothing could be counted.
+        """Return the statistics over all classes and, in ``by_class``, a list with one entry per class.
+
+        Entries are None where nothing could be counted.
 
         Args:
-            predicted: (C,) labels on the same sites before the surest were kept, if they were counted.
+            predicted: (C,) number of labels on the same sites before selection, if they were counted.
         """
         sums = self._sums if predicted is None else self._sums | {"predicted": torch.tensor(predicted).double()}
         whole = _figures({name: each.sum(0, keepdim=True) for name, each in sums.items()})
@@ -62,7 +64,7 @@ class Tally:
 
 
 def _figures(sums: Mapping[str, Tensor]) -> dict[str, list[Any]]:
-    """Errors in percent, all other shares and weights from 0 to 1."""
+    """Turn sums into statistics: errors in percent, all other ratios and weights from 0 to 1."""
     kept = sums["kept"]
     found: dict[str, list[Any]] = {"kept": kept.long().tolist(), "error_kept": _ratios(100.0 * sums["wrong"], kept)}
     if "predicted" in sums:

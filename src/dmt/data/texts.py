@@ -1,4 +1,4 @@
-"""Very many short texts in one buffer: names of a million images, without a million objects."""
+"""Sequences of many short strings, e.g. the names of a million images, without a Python object for each."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import overload
@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 
 class Texts(Sequence[str]):
-    """A sequence of texts that are made when they are asked for.
+    """A sequence of strings in one buffer, each decoded when it is accessed.
 
     Args:
-        buffer: all of them as UTF-8, one after the other, (bytes,) uint8.
-        ends: (N,) int64, where each ends.
+        buffer: all strings as UTF-8, one after the other, (bytes,) uint8.
+        ends: (N,) int64, the offset at which each string ends.
     """
 
     def __init__(self, buffer: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> None:
@@ -20,7 +20,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "Texts":
-        """These texts, taken one at a time."""
+        """Pack strings into a buffer. The iterable is consumed one string at a time."""
         buffer, ends = bytearray(), bytearray()
         for text in texts:
             buffer += text.encode()
@@ -44,16 +44,16 @@ class Texts(Sequence[str]):
         return self.buffer[start : int(self.ends[place])].tobytes().decode()
 
     def take(self, places: npt.NDArray[np.int64]) -> "Texts":
-        """The texts at these places, in this order."""
+        """Return the strings at these indices, in this order."""
         return Texts.of(self[place] for place in map(int, places))
 
 
 class Derived(Sequence[str]):
-    """Texts that follow from their numbers, and are made when they are asked for.
+    """A sequence of strings, each computed from its index when it is accessed.
 
     Args:
-        count: how many there are.
-        make: gives one.
+        count: number of strings.
+        make: maps an index to its string.
     """
 
     def __init__(self, count: int, make: Callable[[int], str]) -> None:

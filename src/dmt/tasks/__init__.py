@@ -1,1 +1,1 @@
-"""What differs between images and pixels, and nothing else."""
+"""The two tasks, classification and segmentation: everything that differs between them, and nothing else."""

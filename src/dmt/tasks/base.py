@@ -1,4 +1,4 @@
-"""What training asks of a task."""
+"""The interface between training and a task."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -16,35 +16,35 @@ from dmt.models.build import NetSpec
 from dmt.types import Batch, BatchPlan, BatchShape, Sizes, Target
 
 CLEAN = 10_000
-"""Images that statistics of a net are taken from; more would not change them."""
+"""Greatest number of images used to re-estimate a net's BatchNorm statistics; more would not change them."""
 
 
 class Batches(Protocol):
-    """The batches of a stage. Any step can be drawn, in any order: so a run resumes, and may read ahead.
+    """The batches of a stage. Steps can be drawn in any order, so that a run can resume and read ahead.
 
-    Drawing is small work for the host; making is static tensor code that can be compiled and recorded.
+    `draw` is a little work on the host; `make` is static tensor code that can be compiled and captured in a CUDA graph.
     """
 
     shape: BatchShape  # of every batch
 
     def draw(self, step: int) -> Any:
-        """What the step takes: a tree of tensors on the device."""
+        """Draw the images and augmentation of a step, as a tree of tensors on the device."""
 
     def make(self, drawn: Any) -> Batch:
-        """The batch of what was drawn."""
+        """Make the batch for these draws."""
 
 
 class View(NamedTuple):
-    """Some images of a set, as a net sees them outside of training."""
+    """A batch for inference: some images of a set, as a net sees them outside of training."""
 
-    positions: Tensor  # (n,) int64, on the host: which images of the set these are
+    positions: Tensor  # (n,) int64, on the host: positions of the images in the set
     images: Tensor  # (n, C, H, W) in [0, 1], on the device
-    truth: Tensor | None  # (n, *S) int64, IGNORE where there is none; None if the set has no truth
-    sizes: Sequence[tuple[int, int]] = ()  # height and width of each without padding; empty if nothing is padded
+    truth: Tensor | None  # (n, *S) int64, IGNORE where a site has no label; None if the set has no ground truth
+    sizes: Sequence[tuple[int, int]] = ()  # (height, width) of each image without padding; empty if none is padded
 
 
 Wanted = Callable[[int], bool]
-"""Whether the view of this number, from 0 on, is wanted."""
+"""Returns whether the view of the given number, counted from 0, is wanted."""
 
 
 def every(number: int) -> bool:
@@ -52,13 +52,13 @@ def every(number: int) -> bool:
 
 
 class Task(ABC):
-    """Data ready for training: classes, four splits, and how they become batches. It knows no method."""
+    """Data ready for training: the classes, four sets, and how batches are made of them. It knows no method."""
 
     pixels: ClassVar[bool]
-    """Whether every pixel gets a label, or every image."""
+    """Whether every pixel gets a label (segmentation) or every image (classification)."""
 
     samples: ClassVar[int] = 0
-    """Unlabeled images whose labels and predictions the report shows as pictures, round by round."""
+    """Number of unlabeled images whose labels and predictions the report shows as pictures, round by round."""
 
     classes: tuple[str, ...]
     labeled: LabeledSet[Any]
@@ -68,39 +68,48 @@ class Task(ABC):
 
     @property
     def colors(self) -> tuple[tuple[int, int, int], ...]:
-        """(red, green, blue) of the classes, where pixels are shown."""
+        """The (red, green, blue) of each class in segmentation; empty in classification."""
         return ()
 
     @abstractmethod
     def net_spec(self, name: str) -> NetSpec:
-        """What a net called ``name`` must fit."""
+        """Return the specification of a net called ``name`` for this task."""
 
     @abstractmethod
     def batches(
         self, labeled: LabeledSet[Any], pseudo: PseudoLabels[Any] | None, plan: BatchPlan, execution: Execution
     ) -> Batches:
-        """Training batches of labeled images and, if the plan asks for them, of unlabeled ones.
+        """Return training batches of labeled images and, if the plan has views, of unlabeled images.
 
         Args:
-            pseudo: stored labels of the unlabeled images, or None: then those come without.
+            labeled: the labeled images to train on.
+            pseudo: stored pseudo labels of the unlabeled images; None for batches without pseudo labels.
+            plan: the number of images per step, and their views.
+            execution: where the batches are needed, and whether to compile.
         """
 
     @abstractmethod
     def views(
         self, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device, wanted: Wanted = every
     ) -> Iterator[View]:
-        """All images for inference, each once; views that are not wanted are left out, and their images not read."""
+        """Yield all images for inference, each once. Views that are not wanted are skipped without being read."""
 
     @abstractmethod
     def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
-        """What a net says of a view's images if it sees them mirrored or resized: (n, C, *S), site by site."""
+        """Compute the logits (n, C, *S) of a view's images that the net sees as in ``seen``, mirrored or resized.
+
+        Logits are aligned with the sites of the original images.
+        """
 
     @abstractmethod
     def target(self, pseudo: PseudoLabels[Any], positions: Tensor, view: View) -> Target:
-        """Stored labels of a view's images, which are at these positions: (n, *S) on the view's device."""
+        """Return the stored labels (n, *S) of a view's images, which are at these positions, on the view's device."""
 
     def clean_images(self, seed: int, device: torch.device) -> Iterator[Tensor]:
-        """Unlabeled images as they are, at most `CLEAN`, in batches of one size that are drawn at random."""
+        """Yield at most `CLEAN` random unlabeled images without augmentation.
+
+        All batches have as many images as the first one; batches of another number are skipped.
+        """
         order = streams.stream(seed, "clean images").permutation(len(self.unlabeled))[:CLEAN]
         size = None
         for view in self.views(self.unlabeled.take(torch.from_numpy(order)), device):
@@ -109,13 +118,17 @@ class Task(ABC):
                 yield view.images
 
     def meter(self, device: torch.device) -> Confusion:
-        """A fresh score keeper."""
+        """Return an empty confusion matrix."""
         return Confusion(len(self.classes), device)
 
     def images_to_label(self) -> float:
-        """Images of the size that training sees which a teacher looks at, for forecasts."""
+        """Return the work of labeling all unlabeled images, in images of the training size, for forecasts."""
         return float(len(self.unlabeled))
 
     def sizes(self, everything: int) -> Sizes:
-        """Counted, not looked up: a folder may hold fewer images than its data set is known for."""
+        """Return the numbers of images, as counted: a folder may hold fewer than the complete data set.
+
+        Args:
+            everything: number of all training images with ground truth, which only the Oracle uses.
+        """
         return Sizes(len(self.labeled), len(self.unlabeled), everything, self.pixels)

@@ -1,4 +1,4 @@
-"""Images that get one label each."""
+"""Image classification: one label per image."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -25,10 +25,10 @@ from dmt.tasks.base import Batches, Task, View, Wanted, every
 from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 VIEWED = 500
-"""Images per forward outside of training, at most."""
+"""Greatest number of images per forward pass outside of training."""
 
 VIEWED_PIXELS = 1 << 19
-"""Of all images of such a forward on a CPU, whose caches would not hold more; a GPU takes 32 times as many."""
+"""Pixels of all images of such a pass on a CPU, whose caches would not hold more; a GPU gets 32 times as many."""
 
 
 Images = UnlabeledSet[Tensor] | UnlabeledSet[Squares] | LabeledSet[Tensor]
@@ -36,14 +36,14 @@ Images = UnlabeledSet[Tensor] | UnlabeledSet[Squares] | LabeledSet[Tensor]
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """Small images of one size, held in memory as uint8; unlabeled ones may be too many for that."""
+    """Classification of small images of one size, kept in memory as uint8; unlabeled ones may be read on access."""
 
     pixels: ClassVar[bool] = False
 
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
     normalization: Normalization
-    policies: Mapping[str, augment.Augment]  # of every kind of view
+    policies: Mapping[str, augment.Augment]  # the policy of every kind of view
     labeled: LabeledSet[Tensor]
     unlabeled: UnlabeledSet[Tensor] | UnlabeledSet[Squares]
     validation: LabeledSet[Tensor]
@@ -62,7 +62,7 @@ class Classification(Task):
         return batches.ImageBatches(labeled, plan, self.policies, execution, self._teaching(pseudo, plan))
 
     def _teaching(self, pseudo: PseudoLabels[Tensor] | None, plan: BatchPlan) -> Unlabeled | None:
-        """The unlabeled images and, if labels of them are stored, those that teach; None if the plan wants none."""
+        """Return the unlabeled images, with the stored labels of those kept, if any; None if the plan has no views."""
         if not plan.views:
             return None
         if pseudo is None:
@@ -84,34 +84,37 @@ class Classification(Task):
             yield View(positions, batches.scale(part.to(device)), truth)
 
     def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
-        """Mirrored or not; other scales are refused before."""
+        """Compute logits of the plain or mirrored images; resized views are refused earlier, by ``require_shown``."""
         return net(view.images.flip(-1) if seen.mirrored else view.images)
 
     def target(self, pseudo: PseudoLabels[Tensor], positions: Tensor, view: View) -> Target:
-        """Of every image, whether it was kept or not."""
+        """Return the stored label of every image, whether it was kept or not."""
         device = view.images.device
         return Target(pseudo.labels[positions].to(device), pseudo.confidence[positions].to(device))
 
 
 def images_per_forward(size: tuple[int, ...], device: torch.device) -> int:
-    """How many images of a (height, width) a net sees at once outside of training."""
+    """Return the number of images of this (height, width) per forward pass outside of training."""
     pixels = VIEWED_PIXELS * (1 if device.type == "cpu" else 32)
     return max(1, min(VIEWED, pixels // int(math.prod(size))))
 
 
 def net_spec(options: DataOptions, net: str) -> NetSpec:
-    """What a net must fit to work on a data set that is not open."""
+    """Return the specification of a net for a data set, without opening it."""
     data = DATASETS[options.dataset]
     return NetSpec(net, len(data.classes), data.shape, data.normalization)
 
 
 def photo_spec(options: PhotoOptions, net: str) -> NetSpec:
-    """What a net must fit to work on a folder of images."""
+    """Return the specification of a net for a user's folder, without opening it."""
     return NetSpec(net, len(options.classes), (3, options.size, options.size), IMAGENET)
 
 
 def split_photos(options: PhotoOptions, parts: photo_sets.SquareSets, seed: int) -> tuple[Classification, ImageAudit]:
-    """Own images as a task: what is labeled is labeled for every seed. Nobody knows the truth of the others."""
+    """Make a task of a user's images. The split is the same for every seed, and the audit knows no ground truth.
+
+    Validation images, if the folder has none of its own, are held out from the labeled ones.
+    """
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):
         fewest = int(labeled.labels.bincount(minlength=len(options.classes)).min())
@@ -136,12 +139,12 @@ def split_photos(options: PhotoOptions, parts: photo_sets.SquareSets, seed: int)
 def split_up(
     options: DataOptions, images: tuple[LabeledSet[Tensor], LabeledSet[Tensor]], seed: int
 ) -> tuple[Classification, ImageAudit]:
-    """A task, and apart from it the audit that alone knows the truth of its unlabeled images.
+    """Make a task and, separately, the audit, which alone knows the ground truth of the unlabeled images.
 
     Args:
-        options: how many labels, which augmentation.
-        images: the whole (train, test) of the data set, as its reader gives them.
-        seed: decides who is labeled.
+        options: the number of labels, the augmentation.
+        images: the complete (train, test) of the data set, as its reader returns them.
+        seed: determines which images are labeled.
     """
     data = DATASETS[options.dataset]
     train, test = images

@@ -1,4 +1,4 @@
-"""A classification task whose images were looked at before: of each, features of a few views are left."""
+"""Classification on stored features: a frozen encoder has processed a few views of every image in advance."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,15 +17,15 @@ from dmt.tasks.classification import Classification, Images
 from dmt.types import BatchPlan
 
 VIEWED = 4096
-"""Images per pass of a last layer."""
+"""Number of images per forward pass of a last layer."""
 
 
 @dataclass(frozen=True)
 class FeatureTask(Classification):
-    """The sets hold features (N, V, F) in place of images; nets with a frozen encoder take either.
+    """A task whose sets hold features (N, V, F) in place of images; nets with a frozen encoder accept both.
 
     Attributes:
-        offsets: net -> where its features begin among those of all encoders.
+        offsets: for each net, the index of its first feature among the features of all encoders.
     """
 
     offsets: Mapping[str, int]
@@ -48,7 +48,7 @@ class FeatureTask(Classification):
         for start in batches.starts(len(images), VIEWED, wanted):
             positions = torch.arange(start, min(start + VIEWED, len(images)))
             truth = images.labels[positions].to(device) if isinstance(images, LabeledSet) else None
-            # the image and, if it was looked at, its mirror image: no crop counts outside of training
+            # the image and, if stored, its mirror image: crops are used only in training
             yield View(positions, held[positions, : stored_views.MIRRORED + 1].to(device).float(), truth)
 
     def logits(self, view: View, seen: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:

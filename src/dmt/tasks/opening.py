@@ -1,4 +1,4 @@
-"""From options to data: the one place that knows which options belong to which task."""
+"""Open the data set that options describe. Only this module knows which options belong to which task."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,11 +28,12 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Opened:
-    """A data set in memory, not split yet.
+    """A data set that was read but is not split yet.
 
     Attributes:
-        parts: (train, test), or those of a user's folder.
-        whole: whether the unlabeled images of a user's folder are among them.
+        options: what it was opened by.
+        parts: (train, test) of a known data set, or the parts of a user's folder.
+        whole: false if the unlabeled images of a user's folder were not opened.
     """
 
     options: Options
@@ -41,14 +42,14 @@ class Opened:
 
     @property
     def fingerprint(self) -> str:
-        """Of all images and labels."""
+        """A hash of all images and labels."""
         assert self.whole, "nothing is known of images that were not opened"
         if isinstance(self.parts, photo_sets.FolderSets):
             return " ".join(part.fingerprint for part in _in_order(self.parts))
         return sets.fingerprint(self.parts)
 
     def is_of(self, fingerprint: str) -> bool:
-        """Whether all that was opened is what a run with this fingerprint was made with."""
+        """Return whether the parts that were opened are those of a run with this fingerprint."""
         if self.whole or not isinstance(self.parts, photo_sets.FolderSets):
             return self.fingerprint == fingerprint
         every, known = _in_order(self.parts), fingerprint.split(" ")
@@ -58,11 +59,11 @@ class Opened:
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """Unlabeled files that could not be read, with the reason."""
+        """Messages about unlabeled files that could not be read."""
         return self.parts.skipped if isinstance(self.parts, photo_sets.FolderSets) else ()
 
     def split(self, seed: int) -> tuple[Task, Audit[Any]]:
-        """The task of this seed, and the audit that alone knows the truth of its unlabeled images."""
+        """Return the task of this seed, and the audit, which alone knows the ground truth of its unlabeled images."""
         match self.options, self.parts:
             case PhotoOptions() as options, photo_sets.FolderSets() as parts:
                 return classification.split_photos(options, parts, seed)
@@ -76,7 +77,7 @@ class Opened:
 
 
 def _in_order(parts: photo_sets.FolderSets[Any, Any]) -> tuple[LabeledSet[Any] | UnlabeledSet[Any], ...]:
-    """As a fingerprint names them."""
+    """Return the parts in the order of the fingerprint."""
     return parts.labeled, parts.unlabeled, parts.validation, parts.test
 
 
@@ -84,9 +85,10 @@ def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback,
     """Read a data set.
 
     Args:
-        folder: where it lies, if it is not embedded.
-        notify: hears of what is unusual.
-        tell: hears how many files are done.
+        options: which data set.
+        folder: where it is; not used by data sets that need no files.
+        notify: called with messages about anything unusual.
+        tell: called with the number of files read so far and the total.
         cache: folder for decoded images that are too many for memory.
     """
     if isinstance(options, PhotoOptions | PhotoMaskOptions):
@@ -108,7 +110,7 @@ def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback,
 
 
 def read_labeled(options: Options, folder: Path, notify: Notify, tell: ProgressCallback) -> Opened:
-    """The same for who needs no unlabeled images: of a user's folder none is opened."""
+    """Read a data set for a caller that needs no unlabeled images: those of a user's folder are not opened."""
     if not isinstance(options, PhotoOptions | PhotoMaskOptions):
         return read(options, folder, notify, tell)
     contents = photos.open_labeled(folder)
@@ -117,7 +119,7 @@ def read_labeled(options: Options, folder: Path, notify: Notify, tell: ProgressC
 
 
 def contents_of(options: Options, folder: Path, cache: Path | None = None) -> FolderContents:
-    """What a user's folder holds, and shards of unlabeled images that are elsewhere."""
+    """Return the contents of a user's folder, including shards of unlabeled images outside of it."""
     elsewhere = options.shards if isinstance(options, PhotoOptions | PhotoMaskOptions) else ()
     return photos.open_folder(folder, elsewhere, cache)
 
@@ -150,14 +152,14 @@ def read_folder(
     tell: ProgressCallback = lambda done, of: None,
     cache: Path | None = None,
 ) -> Opened:
-    """Read the images of a folder that is understood already."""
+    """Read the images of a user's folder whose layout is already recognized."""
     if isinstance(options, PhotoOptions):
         return Opened(options, photo_sets.read_squares(contents, options.size, cache, tell))
     return Opened(options, photo_sets.read_planes(contents, options.size, cache, tell))
 
 
 def net_spec(options: Options, net: str) -> NetSpec:
-    """What a net must fit to work on a data set that is not open."""
+    """Return the specification of a net for a data set, without opening it."""
     match options:
         case PhotoOptions():
             return classification.photo_spec(options, net)
@@ -169,7 +171,7 @@ def net_spec(options: Options, net: str) -> NetSpec:
 
 
 def classes(options: Options) -> tuple[str, ...]:
-    """Their names, in order."""
+    """Return the names of the classes, in order."""
     match options:
         case PhotoOptions() | PhotoMaskOptions():
             return options.classes
@@ -179,7 +181,7 @@ def classes(options: Options) -> tuple[str, ...]:
 
 
 def palette(options: Options) -> tuple[tuple[int, int, int], ...]:
-    """Colors of the classes, of data with masks."""
+    """Return the colors of the classes; empty for classification."""
     match options:
         case PhotoMaskOptions():
             return options.colors
@@ -189,5 +191,5 @@ def palette(options: Options) -> tuple[tuple[int, int, int], ...]:
 
 
 def longest(options: Options) -> int | None:
-    """Images whose longer side is more than this are made smaller before a net labels their pixels."""
+    """Return the longer side to which larger images are scaled down before segmentation; None if they are not."""
     return options.size if isinstance(options, PhotoMaskOptions) else None

@@ -1,4 +1,4 @@
-"""What the unlabeled photos of a user are like beside the labeled ones, told before anything is trained."""
+"""Compare a user's unlabeled photos with the labeled ones, before anything is trained."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,25 +13,25 @@ from dmt.tasks.base import Task
 from dmt.tasks.features import FeatureTask
 
 FEWEST = 20
-"""Labels below which nothing can be said, and unlabeled photos."""
+"""Least number of labeled, and of unlabeled, photos for a comparison."""
 
 MANY = 0.25
-"""Share of unlike photos that is told: of pools like the labels, with five labels a class, up to a fifth were."""
+"""Least share of outliers that is reported: pools that match the labels, with five per class, had up to a fifth."""
 
 SHOWN = 5
-"""Photos that are named."""
+"""Number of photos that are named."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """How many unlabeled photos are unlike every labeled one, as a share, and some of them by name."""
+    """The share of unlabeled photos that are unlike every labeled one, and the names of some of them."""
 
     unlike: float
     images: tuple[str, ...]
 
     @property
     def told(self) -> bool:
-        """Whether it is worth a warning."""
+        """Whether the share is large enough for a warning."""
         return self.unlike >= MANY
 
     def record(self) -> Mapping[str, Any]:
@@ -43,7 +43,7 @@ class Pool:
 
 
 def look(task: Task) -> Pool | None:
-    """None where nets have no features of the photos, or where there are too few."""
+    """Compare the features of unlabeled and labeled photos; return None without stored features or with few photos."""
     if not isinstance(task, FeatureTask) or min(len(task.labeled), len(task.unlabeled)) < FEWEST:
         return None
     features = task.unlabeled.images

@@ -1,4 +1,4 @@
-"""Images whose every pixel gets a label."""
+"""Semantic segmentation: one label per pixel."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ from dmt.tasks.base import Batches, Task, View, Wanted, every
 from dmt.types import IMAGENET, BatchPlan, Normalization, Target
 
 AT_ONCE, AT_ONCE_CPU = 4_000_000, 1 << 18
-"""Pixels that a net looks at together; on a CPU, what does not fit into caches takes twice as long, and gigabytes."""
+"""Pixels per forward pass outside of training; more on a CPU would not fit into its caches and take twice as long."""
 
 LOGITS = 84_000_000
-"""The most that a batch outside of training has."""
+"""Greatest number of logits per forward pass outside of training."""
 
 
 @dataclass(frozen=True)
 class Segmentation(Task):
-    """Images of any size with masks, held in memory as uint8."""
+    """Segmentation of images of any size, kept in memory as uint8."""
 
     pixels: ClassVar[bool] = True
     samples: ClassVar[int] = 8
@@ -71,14 +71,14 @@ class Segmentation(Task):
         return PixelBatches(labeled, plan, self.window, execution, unlabeled, by_class=self.by_class)
 
     def images_to_label(self) -> float:
-        """Whole images, where training sees windows."""
+        """Return the pixels of all unlabeled images, in units of training windows."""
         images = self.unlabeled.images
         return int((images.heights * images.widths).sum()) / (self.window.height * self.window.width)
 
     def views(
         self, images: UnlabeledSet[Ragged] | LabeledSet[Ragged], device: torch.device, wanted: Wanted = every
     ) -> Iterator[View]:
-        """At their native size, padded to a multiple of `PADDING`; those of equal padded size share a batch."""
+        """Yield images at native size, padded to a multiple of `PADDING`; those of equal padded size share a batch."""
         sizes = images.images.sizes
         most = AT_ONCE_CPU if device.type == "cpu" else AT_ONCE
         groups = size_groups.groups(sizes, pixels=min(most, LOGITS // len(self.classes)))
@@ -93,7 +93,7 @@ class Segmentation(Task):
         return mapped_views.logits(view.images, view.sizes, seen, net)
 
     def target(self, pseudo: PseudoLabels[Ragged], positions: torch.Tensor, view: View) -> Target:
-        """Of the pixels that were kept, padded as in the view."""
+        """Return the stored labels of the pixels that were kept, padded as in the view."""
         device, (height, width) = view.images.device, view.images.shape[-2:]
         group = Group(positions.tolist(), height, width)
         labels = size_groups.gather_plane(pseudo.labels, group, device)
@@ -102,7 +102,7 @@ class Segmentation(Task):
 
 
 def net_spec(options: SegmentOptions, net: str) -> NetSpec:
-    """What a net must fit to work on a data set that is not open."""
+    """Return the specification of a net for a data set, without opening it."""
     data = SEGMENT_SETS[options.dataset]
     return _spec(net, len(data.classes), options.window, data.normalization)
 
@@ -112,12 +112,12 @@ def _spec(net: str, classes: int, window: Window, normalization: Normalization) 
 
 
 def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segmentation, PixelAudit]:
-    """A task, and apart from it the audit that alone knows the masks of its unlabeled images.
+    """Make a task and, separately, the audit, which alone knows the masks of the unlabeled images.
 
     Args:
-        options: how many labels, which window.
-        images: the whole (train, test) of the data set, as its reader gives them.
-        seed: decides who is labeled, or which published list says so.
+        options: the number of labels, the training window.
+        images: the complete (train, test) of the data set, as its reader returns them.
+        seed: determines which images are labeled, or which published list is used.
     """
     data = SEGMENT_SETS[options.dataset]
     train, test = images
@@ -138,14 +138,17 @@ def split_up(options: SegmentOptions, images: Parts, seed: int) -> tuple[Segment
 
 
 def photo_spec(options: PhotoMaskOptions, net: str) -> NetSpec:
-    """What a net must fit to work on a folder of images."""
+    """Return the specification of a net for a user's folder, without opening it."""
     return _spec(net, len(options.classes), options.window, IMAGENET)
 
 
 def split_photos(
     options: PhotoMaskOptions, parts: photo_sets.FolderSets[Ragged, Ragged], seed: int
 ) -> tuple[Segmentation, PixelAudit]:
-    """Own images as a task: what is labeled is labeled for every seed. Nobody knows the masks of the others."""
+    """Make a task of a user's images. The split is the same for every seed, and the audit knows no masks.
+
+    Validation images, if the folder has none of its own, are held out from the labeled ones.
+    """
     labeled, validation = parts.labeled, parts.validation
     if options.validation and not len(validation):
         if len(labeled) <= options.validation:
@@ -170,7 +173,7 @@ def split_photos(
 def _positions(
     options: SegmentOptions, ids: tuple[str, ...], seed: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Positions of labeled, unlabeled and validation images."""
+    """Return the positions of labeled, unlabeled and validation images."""
     where = {each: position for position, each in enumerate(ids)}
     if options.published is not None:
         split = (seed - 1) % len(published.SPLITS) if options.split is None else options.split
@@ -186,7 +189,7 @@ def _positions(
         if options.labeled >= len(ids):
             raise DataError(f"{options.labeled} labels were requested, but there are only {len(ids)} training images")
         labeled = streams.stream(seed, "labels").permutation(len(ids))[: options.labeled]
-    # one order for all seeds, so that their validation images are nearly the same
+    # one order for all seeds, so that validation images differ only where some of them are labeled
     order = streams.stream("validation").permutation(len(ids))
     rest = order[~np.isin(order, labeled)]
     if len(rest) <= options.validation:

@@ -1,1 +1,1 @@
-"""A user's folder of images: layouts, contents, and the doctor that looks at them."""
+"""A user's folder of images: its layout, its contents, and the doctor that checks them."""

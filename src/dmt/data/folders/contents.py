@@ -1,4 +1,4 @@
-"""A user's folder of images, once its layout is understood: what is labeled, what is not, and by which names."""
+"""The contents of a user's folder once its layout is recognized: labeled and unlabeled images, and the classes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ Color = tuple[int, int, int]
 
 
 class Packed(Protocol):
-    """An image file inside of another file, a tar file. As text it is the name of both."""
+    """An image file inside a tar file. Its text form names both files."""
 
     @property
     def tar(self) -> str:
-        """The path or URL of that file."""
+        """The path or URL of the tar file."""
 
     def read(self) -> bytes:
-        """All of it; fewer bytes than there should be are an error."""
+        """Read all bytes of the image file; raise an error if some are missing."""
 
 
 Source = Path | Packed
-"""Where an image is."""
+"""Where an image is stored."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Photo:
     """One image file.
 
     Attributes:
-        id: its path below the folder's root, with forward slashes: unique, and the same on every machine.
-        path: where it is.
-        label: number of its class, where images get labels.
-        mask: its mask, where pixels get labels.
+        id: its path relative to the folder's root, with forward slashes: unique, and the same on every machine.
+        path: where it is stored.
+        label: number of its class, in classification.
+        mask: its mask file, in segmentation.
     """
 
     id: str
@@ -42,18 +42,18 @@ class Photo:
 
 @dataclass(frozen=True)
 class FolderContents:
-    """What a folder holds.
+    """The contents of a user's folder.
 
     Attributes:
         root: the folder.
-        layout: which layout was recognized, in a line for people.
-        pixels: whether pixels get labels, or images.
-        classes: their names, in the order of their numbers.
-        labeled, unlabeled: to learn from; very many unlabeled images are not held one by one.
-        validation, test: labeled photos put aside by the user; may be empty.
-        colors: of masks drawn in colors, the class of each color; None for masks whose pixels are class numbers.
-        palette: a color for each class, where pixels get labels.
-        notes: what was noticed and decided on the way, a line each.
+        layout: the recognized layout, described in one line.
+        pixels: whether pixels get labels (segmentation) or images (classification).
+        classes: names of the classes, in the order of their numbers.
+        labeled, unlabeled: photos to learn from; very many unlabeled ones are a lazy sequence.
+        validation, test: labeled photos that the user held out; may be empty.
+        colors: the class of each color, if masks are drawn in colors; None if their pixels are class numbers.
+        palette: a color for each class, in segmentation.
+        notes: what was noticed and decided while reading the folder, one line each.
     """
 
     root: Path
@@ -69,7 +69,7 @@ class FolderContents:
     notes: tuple[str, ...] = ()
 
     def parts(self) -> Iterator[tuple[str, Sequence[Photo]]]:
-        """The four parts by name."""
+        """Yield the name and photos of each of the four parts."""
         yield "labeled", self.labeled
         yield "unlabeled", self.unlabeled
         yield "validation", self.validation

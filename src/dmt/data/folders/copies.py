@@ -1,6 +1,7 @@
-"""Whether two pictures that look alike are one photo: small copies of them are aligned and compared in detail.
+"""Decide whether two similar pictures are the same photo, by aligning and comparing small copies of them.
 
-Different photos of one scene share their hash (see ``likeness``), since most of what it sees is the background.
+Hashes alone cannot decide that (see ``likeness``): different photos of one scene share a hash, since most of it
+describes the background.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,20 +13,20 @@ from PIL import Image
 from dmt.data.folders import likeness
 
 LIMIT = 0.35
-"""The greatest difference of one photo's copies, see ``difference``; measured in decision 37."""
+"""Greatest ``difference`` between copies of one photo; measured in decision 37."""
 
 NEAREST = 8
-"""A picture is compared with so many others of its group, those that correlate most with it."""
+"""Number of other pictures in its group that a picture is compared with: those that correlate most with it."""
 
 PIECE = 2048
-"""Larger groups are split, so that the time does not grow with the square of their size."""
+"""Groups larger than this are split, so that the time does not grow with the square of their size."""
 
 _SIDE = 64
-_MARGIN = 4  # pixels at each side that are not compared: there a crop has lost something
+_MARGIN = 4  # pixels at each side that are not compared, as they may be missing in a cropped copy
 _BLOCKS = 8
 _STEPS = 3  # Gauss-Newton steps of the alignment
-_FARTHEST = 3.0  # pixels: more is no copy, or one of another part of the scene
-_RELATED = 0.8  # correlation below which nothing is aligned; copies that were cropped have 0.87 and more
+_FARTHEST = 3.0  # greatest displacement in pixels: beyond that it is no copy, or shows another part of the scene
+_RELATED = 0.8  # least correlation for pictures to be aligned; cropped copies have 0.87 and more
 
 Thumbnail = npt.NDArray[np.uint8]
 Plane = npt.NDArray[np.float64]
@@ -36,19 +37,19 @@ _DOWN, _RIGHT = ((each + 0.5) * 2 / _SIDE - 1 for each in (_ROWS, _COLUMNS))  # 
 
 
 def thumbnail(image: npt.NDArray[np.uint8]) -> Thumbnail:
-    """(64, 64) gray, of (H, W, 3)."""
-    small = Image.fromarray(image).resize((_SIDE, _SIDE), Image.Resampling.BILINEAR)  # which averages when shrinking
+    """Return a gray thumbnail (64, 64) of an image (H, W, 3)."""
+    small = Image.fromarray(image).resize((_SIDE, _SIDE), Image.Resampling.BILINEAR)  # Pillow averages when shrinking
     return np.asarray(small.convert("L"))
 
 
 def difference(first: Thumbnail, second: Thumbnail) -> float:
-    """How much the pictures differ in the block where they differ most, in standard deviations of their brightness.
+    """Compute how much two pictures differ in their worst block, in standard deviations of their brightness.
 
-    Brightness and contrast are equalized. The second is moved and stretched to lie on the first, as far as a crop can
-    have displaced it. Then the inner parts are compared in 8 × 8 blocks, by their mean absolute difference.
+    Brightness and contrast are equalized. The second picture is shifted and scaled to match the first, as far as a
+    crop can have displaced it. Then the inner parts are compared in 8 × 8 blocks by their mean absolute difference.
     """
     still, moving = _standardized(first[_INSIDE].astype(np.float64)), second.astype(np.float64)
-    place = np.zeros(4)  # down, right, and growth in both directions, in pixels
+    place = np.zeros(4)  # shift down and right, and scaling in both directions, in pixels
     least = np.inf
     for step in range(_STEPS + 1):
         moved = _sampled(moving, _ROWS + place[0] + place[2] * _DOWN, _COLUMNS + place[1] + place[3] * _RIGHT)
@@ -61,7 +62,7 @@ def difference(first: Thumbnail, second: Thumbnail) -> float:
 
 
 def pairs(thumbnails: Sequence[Thumbnail], hashes: Sequence[int]) -> list[tuple[int, int]]:
-    """Positions (i, j), i < j, of copies in a group of pictures whose hashes are close, directly or through others."""
+    """Return positions (i, j), i < j, of copies within a group of pictures from ``candidates``."""
     order = sorted(range(len(hashes)), key=lambda position: hashes[position])
     found = set()
     for start in range(0, len(order), PIECE):
@@ -74,12 +75,12 @@ def pairs(thumbnails: Sequence[Thumbnail], hashes: Sequence[int]) -> list[tuple[
 
 
 def candidates(hashes: Sequence[int]) -> list[list[int]]:
-    """Groups of positions whose pictures are worth comparing."""
+    """Group the positions of pictures whose hashes are close, directly or through others: only these are compared."""
     return likeness.groups(likeness.near_pairs(hashes))
 
 
 def _related(thumbnails: Sequence[Thumbnail]) -> Iterator[tuple[int, int]]:
-    """Each picture and those that correlate most with it."""
+    """Yield every picture with those that correlate most with it, as pairs of positions."""
     rows = np.stack([_standardized(each.astype(np.float64)).astype(np.float32).ravel() for each in thumbnails])
     correlation = rows @ rows.T / rows.shape[1]
     np.fill_diagonal(correlation, -1)
@@ -94,7 +95,7 @@ def _related(thumbnails: Sequence[Thumbnail]) -> Iterator[tuple[int, int]]:
 
 
 def _standardized(plane: Plane) -> Plane:
-    """With mean 0 and standard deviation 1."""
+    """Normalize to mean 0 and standard deviation 1."""
     centered: Plane = plane - plane.mean()
     return centered / max(float(centered.std()), 1e-9)
 
@@ -105,7 +106,7 @@ def _worst(error: Plane) -> float:
 
 
 def _step(moved: Plane, error: Plane) -> npt.NDArray[np.float64]:
-    """The change of place that, to first order, explains the error best."""
+    """Compute the Gauss-Newton step: the displacement that, to first order, explains the error best."""
     down, right = (np.gradient(moved, axis=axis)[_INSIDE] / max(float(moved[_INSIDE].std()), 1e-9) for axis in (0, 1))
     columns = (down, right, down * _DOWN[_INSIDE], right * _RIGHT[_INSIDE])
     slopes = np.stack([each.ravel() for each in columns], axis=1)
@@ -113,7 +114,7 @@ def _step(moved: Plane, error: Plane) -> npt.NDArray[np.float64]:
 
 
 def _sampled(plane: Plane, rows: Plane, columns: Plane) -> Plane:
-    """The plane between its pixels, bilinearly."""
+    """Interpolate the plane bilinearly at fractional rows and columns."""
     rows, columns = (np.clip(each, 0, _SIDE - 1.001) for each in (rows, columns))
     top, left = rows.astype(np.intp), columns.astype(np.intp)
     below, beside = rows - top, columns - left

@@ -1,4 +1,4 @@
-"""The data doctor: what a user's folder holds and what is wrong with it, in words for people."""
+"""The data doctor: a readable report of what a user's folder holds and what is wrong with it."""
 
 import io
 from collections.abc import Sequence
@@ -14,30 +14,32 @@ from dmt.data.folders.doctor_rules import SEVERITIES, Issue
 from dmt.data.folders.photo_files import shown
 from dmt.data.folders.survey import Survey
 
-ROWS = 60  # classes in the table
+ROWS = 60  # most classes in the table
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found, and all of it as text. Names in it are escaped; print it without markup."""
+    """The issues found, and the whole report as text. File names in it are escaped; print it without markup."""
 
     issues: tuple[Issue, ...]
     text: str
 
     @property
     def fatal(self) -> bool:
-        """Whether a run would be meaningless."""
+        """Whether an error was found, so that a run would be meaningless."""
         return any(issue.severity == "error" for issue in self.issues)
 
 
 def examine(
     contents: FolderContents, survey: Survey, forecast: str | None = None, choices: Sequence[str] = ()
 ) -> Diagnosis:
-    """Say what is there, what is wrong, and what would be done.
+    """Report what a folder holds, what is wrong with it, and what a run would do.
 
     Args:
+        contents: the folder.
+        survey: what was seen in its files.
         forecast: a line about the time that a run will take.
-        choices: a line for each thing that was decided from the data.
+        choices: a line for each choice that was made from the data.
     """
     found = doctor_rules.problems(contents, survey)
     plans = [*choices, *([] if forecast is None else [forecast])]
@@ -63,7 +65,7 @@ def _overview(contents: FolderContents, survey: Survey) -> str:
 
 
 def _table(contents: FolderContents, survey: Survey) -> str:
-    """Images of each class, part by part; with masks, images that show it and its share of the pixels."""
+    """Return a table of the images per class and part; with masks, also the class's share of the pixels."""
     names = [name for name, photos in contents.parts() if photos and name != "unlabeled"]
     columns: dict[str, list[str]] = {}
     for name in names:

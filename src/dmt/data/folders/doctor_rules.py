@@ -1,4 +1,4 @@
-"""What the doctor looks for in a user's folder, rule by rule."""
+"""The doctor's rules: one function per problem that a user's folder may have."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,23 +11,23 @@ from dmt.data.folders.photo_pools import NOTHING_UNLABELED
 from dmt.data.folders.survey import Look, Survey
 
 SEVERITIES = ("error", "warning", "note")
-FEW = 5  # labels of a class; with masks twice as many images, since each shows several classes
-IMBALANCE = 20
-JUDGES = 100  # test images from which on a verdict is worth much; of masks a fifth of that, each has many pixels
-DIFFER = 0.2  # share of the images on which two nets typically are not both right or both wrong
+FEW = 5  # a class with fewer labels is scarce; with masks, twice as many images in all
+IMBALANCE = 20  # classes are imbalanced if the ratio of their numbers of labels is greater
+JUDGES = 100  # test images needed for a meaningful verdict; a fifth of that with masks, which have many pixels each
+DIFFER = 0.2  # typical share of the images on which only one of two nets is right
 SMALL = 16  # pixels
-LONG = 8  # times as long as wide
-IGNORED = 0.9
+LONG = 8  # greatest ratio of an image's sides
+IGNORED = 0.9  # greatest share of a mask's pixels without a label
 
 
 @dataclass(frozen=True)
 class Issue:
-    """Something a person should know.
+    """A problem that the user should know about.
 
     Attributes:
-        severity: "error" if it would make a run meaningless, "warning" if a worse one, else "note".
+        severity: "error" if it makes a run meaningless, "warning" if it makes it worse, otherwise "note".
         text: one line that says what to do.
-        details: more lines, one a file.
+        details: further lines, one per file.
     """
 
     severity: str
@@ -37,7 +37,14 @@ class Issue:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Two parts that should not share pictures: how bad it is if they do, exactly or nearly, and what to do."""
+    """Two parts that should not share pictures, and what to report if they do.
+
+    Attributes:
+        first, second: names of the parts.
+        exact: severity if they share equal pictures.
+        near: severity if they share similar pictures; None if that is not reported.
+        remedy: what to do about it.
+    """
 
     first: str
     second: str
@@ -60,7 +67,7 @@ _OVERLAPS = (
 
 
 def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
-    """What is wrong, the worst first."""
+    """Return all problems of a folder, the most severe first."""
     checks = (
         *(_unreadable, _labels, _names, _scarce, _few_tests, _untested, _contradictions, _overlaps, _copies, _shapes),
         *(_masks, _notes),
@@ -73,7 +80,7 @@ def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     for part, photos in contents.parts():
         looks = survey.unreadable(part)
         root = f"{shown(contents.root)}/"
-        reasons = [shown(look.problem or "").replace(root, "") for look in looks]  # they name files
+        reasons = [shown(look.problem or "").replace(root, "") for look in looks]  # reasons name files
         more = len(reasons) - phrases.NAMED
         details = tuple(reasons[: phrases.NAMED] + [f"and {more:,} more"] * (more > 0))
         what = f"{len(looks):,} of {phrases.count(len(photos), f'{part} image')}"
@@ -89,7 +96,7 @@ def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
 
 
 def _labels(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Whether there is something to tell apart, and every class to be tested can be learned."""
+    """Check that at least two classes have labels, and that every class in validation and test has some."""
     if not contents.labeled:
         yield Issue("error", "there are no labeled images; label a few of each class")
         return
@@ -119,7 +126,7 @@ def _labels(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
 
 
 def _names(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Classes that are likely to be one."""
+    """Report class names that differ only in case or surrounding spaces, and so are probably one class."""
     alike: dict[str, list[str]] = {}
     for name in contents.classes:
         alike.setdefault(name.strip().casefold(), []).append(name)
@@ -132,7 +139,7 @@ def _names(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
 
 
 def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Too few labels, of all classes or of some."""
+    """Report classes with too few labels, too few images with masks, and imbalanced classes."""
     counts = {name: count for name, count in zip(contents.classes, survey.images("labeled"), strict=True) if count}
     if not counts:
         return
@@ -153,7 +160,7 @@ def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
 
 
 def _few_tests(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Too few test images for a verdict."""
+    """Report too few test images for a meaningful verdict."""
     count = len(survey.usable("test"))
     if not 0 < count < (JUDGES // 5 if contents.pixels else JUDGES):
         return
@@ -161,13 +168,13 @@ def _few_tests(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     if contents.pixels:
         yield Issue("note", f"{what}: whether unlabeled images help will be hard to tell; put more into test/")
         return
-    gain = 100 * 1.645 * math.sqrt(DIFFER / count)  # half of a 90 % interval of a paired difference
+    gain = 100 * 1.645 * math.sqrt(DIFFER / count)  # half the width of a 90 % interval of a paired difference
     text = f"{what}: a gain of less than about {gain:.0f} points will be indistinguishable from chance"
     yield Issue("note", f"{text}; put more labeled images into test/")
 
 
 def _untested(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Classes that are learned and that no test image shows."""
+    """Report classes that are learned but that no test image shows."""
     counts = zip(contents.classes, survey.images("labeled"), survey.images("test"), strict=True)
     untested = [name for name, labeled, tested in counts if labeled and not tested]
     if untested and survey.usable("test"):
@@ -180,14 +187,14 @@ def _contradictions(contents: FolderContents, survey: Survey) -> Iterator[Issue]
     groups = [[look for look in group if look.truth is not None] for group in survey.duplicates.exact]
     groups = [group for group in groups if len({look.truth for look in group}) > 1]
     if groups:
-        # two people never draw the same mask, but one picture cannot have two names
+        # two people never draw exactly the same mask, but one picture cannot belong to two classes
         severity, what = ("warning", "masks") if contents.pixels else ("error", "labels")
         count = phrases.count(len(groups), "picture has", "pictures have")
         yield Issue(severity, f"{count} different {what}: {phrases.enough(map(_same, groups))}; keep the right one")
 
 
 def _overlaps(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Between parts; what is an exact copy is not reported again as a near one."""
+    """Report pictures that two parts share. An exact copy is not reported as a near one, too."""
     for each in _OVERLAPS:
         exact = survey.duplicates.shared(each.first, each.second)
         alike = survey.duplicates.shared(each.first, each.second, near=True)
@@ -203,7 +210,7 @@ def _overlaps(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
 
 
 def _copies(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    """Within a part."""
+    """Report pictures that occur more than once within a part."""
     for part in ("labeled", "unlabeled"):
         groups = [group for group in survey.duplicates.within(part) if len({look.truth for look in group}) == 1]
         if groups:

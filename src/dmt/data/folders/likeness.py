@@ -1,4 +1,4 @@
-"""Pictures that look alike: a hash that survives resizing and recompression, and all pairs of nearly equal hashes."""
+"""A perceptual hash that is robust to resizing and recompression, and all pairs of nearly equal hashes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,22 +8,22 @@ from PIL import Image
 
 BITS = 64
 STEP = 1
-"""Gray levels by which neighbors must differ to count: below it lies the noise that compression adds to plain areas."""
+"""A cell must be brighter than its neighbor by more than this many gray levels, the noise of compressed plain areas."""
 
 TELLING = 6
-"""A hash with fewer bits set, or unset, comes from a plain picture or a smooth ramp, and resembles every other such."""
+"""A hash with fewer set or unset bits comes from a plain picture or smooth gradient and is close to all such hashes."""
 
 DISTANCE = 4
-"""Bits in which hashes of copies may differ: nearly all copies have no more, of slightly cropped ones four in five."""
+"""Greatest distance of copies in bits: nearly all copies are within it, and four in five slightly cropped ones."""
 
-_SMALL = 512  # members of a bucket that are simply compared with each other
+_SMALL = 512  # members of a bucket up to which all pairs are compared
 
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 
 
 def dhash(image: npt.NDArray[np.uint8]) -> int:
-    """Difference hash of (H, W, 3): 64 bits, each saying whether a cell is brighter than its right neighbor.
+    """Compute the difference hash of (H, W, 3): 64 bits, each set if a cell is brighter than its right neighbor.
 
     The picture is averaged over a grid of 8 rows and 9 columns, so that its size and small errors do not matter.
     A plain picture has the hash 0.
@@ -35,15 +35,15 @@ def dhash(image: npt.NDArray[np.uint8]) -> int:
 
 
 def telling(value: int) -> bool:
-    """Whether a hash says enough about its picture to be compared."""
+    """Return whether a hash is distinctive enough to be compared."""
     return TELLING <= value.bit_count() <= BITS - TELLING
 
 
 def near_pairs(hashes: Sequence[int], distance: int = DISTANCE) -> list[tuple[int, int]]:
-    """Positions (i, j), i < j, of hashes that differ in at most ``distance`` bits. None is missed or wrong.
+    """Find all pairs (i, j), i < j, of positions of hashes that differ in at most ``distance`` bits. It is exact.
 
-    Two things keep the list short. Hashes that tell nothing (see ``telling``) are left out, equal ones too. And equal
-    hashes are compared as one: their first position stands for all in the other pairs, and is paired with each.
+    Two rules keep the list short. Hashes that are not distinctive (see ``telling``) are left out, even if equal. And
+    equal hashes are paired only with the first of them, which alone represents them in all other pairs.
     """
     firsts: dict[int, int] = {}
     pairs = []
@@ -58,12 +58,12 @@ def near_pairs(hashes: Sequence[int], distance: int = DISTANCE) -> list[tuple[in
 
 
 def groups(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """What the pairs connect, directly or through others: each group ascending, groups by their first member."""
+    """Return the connected components of the pairs: each ascending, in the order of their first members."""
     parents: dict[int, int] = {}
 
     def root(member: int) -> int:
         while (parent := parents.setdefault(member, member)) != member:
-            parents[member] = parents[parent]  # halves the path, so that chains stay short
+            parents[member] = parents[parent]  # path halving, so that chains stay short
             member = parent
         return member
 
@@ -77,10 +77,10 @@ def groups(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
 
 
 def _close(hashes: Hashes, distance: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Positions of close hashes, all different, once or more.
+    """Yield the positions of close hashes; the hashes must be distinct, and a pair may be repeated.
 
-    Of ``distance + 1`` bands of bits, close hashes have at least one in common. So only those that share a band are
-    compared; where very many share one, the rest of their bits is cut into bands in turn.
+    If the bits are divided into ``distance + 1`` bands, close hashes are equal in at least one band. So only hashes
+    that share a band are compared. If very many share one, their other bits are divided into bands again.
     """
     work: list[Positions] = [np.arange(len(hashes))]
     while work:
@@ -98,19 +98,19 @@ def _close(hashes: Hashes, distance: int) -> Iterator[tuple[list[int], list[int]
 
 
 def _bands(hashes: Hashes, count: int) -> list[np.uint64]:
-    """Masks that share out the bits in which these hashes differ; fewer if there are not enough bits."""
+    """Return bit masks that divide the bits in which these hashes differ; a mask of 0 if there are too few bits."""
     varying = int(np.bitwise_or.reduce(hashes ^ hashes[0])) if len(hashes) else 0
     bits = [1 << bit for bit in range(BITS) if varying >> bit & 1]
-    if len(bits) < count:  # then all hashes are close
+    if len(bits) < count:  # then all hashes are close to each other
         return [np.uint64(0)] if bits else []
     return [np.uint64(sum(bits[start::count])) for start in range(count)]
 
 
 def _compare(hashes: Hashes, members: Positions, keys: Hashes, distance: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Close ones among those whose keys, which are sorted, are equal."""
+    """Yield the positions of close hashes among those with equal keys; the keys must be sorted."""
     for shift in range(1, len(keys)):
         same = np.flatnonzero(keys[shift:] == keys[:-shift])
-        if not len(same):  # no bucket is longer than this
+        if not len(same):  # no bucket is longer than the shift
             return
         left, right = members[same], members[same + shift]
         close = _differing_bits(hashes[left] ^ hashes[right]) <= distance
@@ -121,6 +121,6 @@ _ONES = np.array([value.bit_count() for value in range(1 << 16)], dtype=np.uint8
 
 
 def _differing_bits(values: Hashes) -> npt.NDArray[np.int64]:
-    """(N,) set bits of each value; numpy counts them itself only since its second version."""
+    """Count the set bits of each value, (N,); numpy has a function for it only since version 2."""
     counts: npt.NDArray[np.int64] = _ONES[values.view(np.uint16).reshape(-1, 4)].sum(axis=1, dtype=np.int64)
     return counts

@@ -1,4 +1,4 @@
-"""Cityscapes, or images of one's own laid out like it, as a folder in which some images have masks."""
+"""The layout of Cityscapes, for Cityscapes itself or a user's images laid out like it."""
 
 from pathlib import Path
 
@@ -9,11 +9,14 @@ from dmt.errors import DataError
 
 _NOTE = "masks hold the numbers of Cityscapes; its presets train as the paper does: dmt fit cityscapes-1of8 --data DIR"
 _WITHOUT = ("train", "train_extra")
-"""Folders whose images are to learn from; those without a mask are unlabeled."""
+"""Folders of training images; those without a mask are unlabeled."""
 
 
 def cityscapes_folders(root: Path) -> FolderContents | None:
-    """``leftImg8bit`` and ``gtFine``: labeled is what ``train`` has masks for, test is ``val``."""
+    """Read the layout ``leftImg8bit`` and ``gtFine``; return None if the folder does not have it.
+
+    Training images with a mask are labeled, those without are unlabeled, and ``val`` is the test set.
+    """
     if not ((root / "leftImg8bit").is_dir() and (root / "gtFine").is_dir()):
         return None
     train = [photo for part in _WITHOUT for photo in _photos(root, part)]
@@ -30,7 +33,7 @@ def cityscapes_folders(root: Path) -> FolderContents | None:
         labeled=labeled,
         unlabeled=unlabeled,
         test=tuple(photo for photo in _photos(root, "val") if photo.mask is not None),
-        # a number of the files is a shade of gray; what is not evaluated has no label
+        # number n in a file is the gray color (n, n, n); classes that are not evaluated have no label
         colors={(number, number, number): int(label) for number, label in enumerate(cityscapes.TABLE)},
         palette=cityscapes.PALETTE,
         notes=notes,

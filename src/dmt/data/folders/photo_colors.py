@@ -1,4 +1,4 @@
-"""Which number or color in a mask means which class: said by ``classes.txt``, or seen in the masks."""
+"""The class of each number or color in masks: given by ``classes.txt``, or inferred from the masks."""
 
 import re
 from collections import Counter
@@ -17,9 +17,9 @@ from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
 
 LIMIT = 64
-"""More classes than this must be named: so many colors look like a photo, or like smooth edges."""
+"""More classes than this must be named: masks with so many colors look like photos, or have smooth edges."""
 
-_SCANNED = 2000  # masks looked at when classes.txt names the classes; all are looked at otherwise
+_SCANNED = 2000  # greatest number of masks that are read if classes.txt names the classes; otherwise all are
 _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 _VOID_NAME = re.compile(r"void|ignore|255\s.*", re.IGNORECASE)
 _NAME_FIRST = re.compile(
@@ -30,7 +30,7 @@ _COLOR_FIRST = re.compile(r"(?P<red>\d{1,3})[\s,;]+(?P<green>\d{1,3})[\s,;]+(?P<
 
 @dataclass(frozen=True)
 class Scheme:
-    """How masks are to be read: ``classes``, ``colors`` and ``palette`` of a folder."""
+    """How to read masks: ``classes``, ``colors`` and ``palette`` as in `FolderContents`."""
 
     classes: tuple[str, ...]
     colors: dict[Color, int] | None
@@ -40,14 +40,14 @@ class Scheme:
 
 @dataclass
 class Seen:
-    """What masks hold.
+    """Statistics of the values in masks.
 
     Attributes:
-        numbers: pixels of each stored number, of masks that are not drawn in colors.
-        colors: pixels of each color, of all masks as a viewer shows them.
-        indexed: numbers of indexed masks with their color in the palette.
-        drawn: the first mask drawn in colors.
-        crowded: the first mask with more than ``LIMIT`` different values.
+        numbers: pixel counts of each stored number, over masks that are not drawn in colors.
+        colors: pixel counts of each color as shown by an image viewer, over all masks.
+        indexed: numbers in indexed masks, each with its color in the palette.
+        drawn: the first mask drawn in colors, if any.
+        crowded: the first mask with more than ``LIMIT`` different values, if any.
     """
 
     numbers: Counter[int] = field(default_factory=Counter)
@@ -58,11 +58,12 @@ class Seen:
 
 
 def scheme(masks: Sequence[Path], listing: Path | None, standard: tuple[str, ...] = ()) -> Scheme:
-    """How to read these masks.
+    """Decide how to read masks.
 
     Args:
+        masks: the files.
         listing: the file classes.txt, if there is one.
-        standard: names of the numbers 0, 1, … without such a file.
+        standard: names of the numbers 0, 1, …, used without such a file if they cover all numbers in the masks.
     """
     if listing is None:
         seen = look(masks)
@@ -75,7 +76,7 @@ def scheme(masks: Sequence[Path], listing: Path | None, standard: tuple[str, ...
 
 
 def look(masks: Iterable[Path]) -> Seen:
-    """Count what masks hold. Files that cannot be read are for the survey to report, unless there is no other."""
+    """Count the values in masks. Unreadable files are left to the survey to report, unless no mask is readable."""
 
     def one(path: Path) -> Seen | DataError:
         try:
@@ -117,7 +118,7 @@ def _look(path: Path) -> Seen:
 
 
 def _shades(image: Image.Image) -> dict[int, Color]:
-    """The color in which a viewer shows each number of an image without channels of color."""
+    """Return the color in which a viewer shows each number of a gray or indexed image."""
     if image.mode == "1":
         return {0: _BLACK, 1: _WHITE}
     gray = {value: (value, value, value) for value in range(256)}
@@ -134,13 +135,13 @@ def _color(color: object) -> Color:
 
 
 def _binary(seen: Seen) -> bool:
-    """Whether masks are black and white, by 0 and 255 in their files."""
+    """Return whether masks are black and white, with the values 0 and 255 in their files."""
     values = seen.numbers.keys()
     return seen.drawn is None and VOID in values and values <= {0, 1, VOID} and seen.colors.keys() == {_BLACK, _WHITE}
 
 
 def _inferred(seen: Seen) -> Scheme:
-    """Without classes.txt."""
+    """Infer the classes from the masks, without classes.txt."""
     if seen.crowded is not None:
         raise DataError(
             f"{photo_files.shown(seen.crowded)} has more than {LIMIT} values, like a photo or smooth edges; save masks "
@@ -150,7 +151,7 @@ def _inferred(seen: Seen) -> Scheme:
         note = "masks hold only 0 and 255: read as 0 = background, 255 = object; classes.txt can name them"
         return Scheme(("background", "object"), {_BLACK: 0, _WHITE: 1}, (_BLACK, _WHITE), (note,))
     greatest = max(seen.numbers.keys() - {VOID}, default=0)
-    # palettes that differ from file to file, as after a reduction of colors: only the colors tell the classes
+    # if palettes differ between files, as after color quantization, only the colors identify the classes
     agree = len(seen.indexed) == len({number for number, _ in seen.indexed})
     if seen.drawn is None and greatest < LIMIT and agree:
         count = greatest + 1
@@ -167,7 +168,7 @@ def _inferred(seen: Seen) -> Scheme:
 
 
 def _named(names: tuple[str, ...], seen: Seen) -> Scheme:
-    """With names, whose places are the numbers in the masks."""
+    """Use names from classes.txt without colors: the position of a name is its number in the masks."""
     if seen.drawn is not None:
         common = ", ".join(_hex(color) for color, _ in seen.colors.most_common(4))
         raise DataError(
@@ -181,7 +182,7 @@ def _named(names: tuple[str, ...], seen: Seen) -> Scheme:
 
 
 def _palette(count: int, seen: Seen) -> tuple[Color, ...]:
-    """The colors of indexed masks where these agree, so that predictions look like what was drawn; else our own."""
+    """Return the colors of indexed masks if they agree, so that predictions look like the masks; else VOC's colors."""
     known = dict(seen.indexed)
     if len(known) < len(seen.indexed) or len(set(known.values())) < len(known):
         return voc.PALETTE[:count]
@@ -190,7 +191,7 @@ def _palette(count: int, seen: Seen) -> tuple[Color, ...]:
 
 
 def _listed(names: tuple[str, ...], listed: dict[Color, int], seen: Seen) -> Scheme:
-    """With names and colors; masks of plain numbers take the colors for a palette only."""
+    """Use names and colors from classes.txt; for masks that hold class numbers, the colors are only a palette."""
     first = {number: color for color, number in reversed(listed.items())}
     palette = tuple(first[number] for number in range(len(names)))
     numbered = seen.numbers.keys() <= {*range(len(names)), VOID}
@@ -200,10 +201,10 @@ def _listed(names: tuple[str, ...], listed: dict[Color, int], seen: Seen) -> Sch
 
 
 def read_classes(path: Path) -> tuple[tuple[str, ...], dict[Color, int] | None]:
-    """Names, and the class of each color where there are colors.
+    """Read the names of the classes and, if the file gives colors, the class of each color.
 
-    A line is ``name``, ``number name``, ``name r g b`` or ``r g b name``, all lines alike. The number 255, and the
-    names void and ignore with a color, stand for pixels without a label.
+    A line is ``name``, ``number name``, ``name r g b`` or ``r g b name``, the same for all lines. The number 255, and
+    the names void and ignore with a color, stand for pixels without a label.
     """
     rows = lines(path)
     colored = [_NAME_FIRST.fullmatch(row) for row in rows]
@@ -222,13 +223,13 @@ def read_classes(path: Path) -> tuple[tuple[str, ...], dict[Color, int] | None]:
         said[color] = match["name"]
     named = {color: name for color, name in said.items() if not _VOID_NAME.fullmatch(name)}
     classes = _checked(path, _unnumbered(path, list(named.values())))
-    if set(classes) != set(named.values()):  # there were numbers
+    if set(classes) != set(named.values()):  # the names have numbers before them
         named = {color: name.split(maxsplit=1)[1] for color, name in named.items()}
     return classes, {color: classes.index(named[color]) if color in named else VOID for color in said}
 
 
 def format_classes(classes: Sequence[str], colors: dict[Color, int] | None) -> str:
-    """The text of a classes.txt that ``read_classes`` reads to the same classes and colors."""
+    """Return the text of a classes.txt from which ``read_classes`` returns these classes and colors."""
     if colors is None:
         return "".join(f"{number} {name}\n" for number, name in enumerate(classes))
     rows = sorted(colors.items(), key=lambda row: row[1])
@@ -237,7 +238,7 @@ def format_classes(classes: Sequence[str], colors: dict[Color, int] | None) -> s
 
 
 def lines(path: Path) -> list[str]:
-    """What a text file says, without empty lines."""
+    """Read the lines of a text file, stripped and without empty ones."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -247,7 +248,7 @@ def lines(path: Path) -> list[str]:
 
 
 def _unnumbered(path: Path, names: list[str]) -> list[str]:
-    """Names without the numbers before them, if every line has one."""
+    """Remove the numbers before the names and sort by them, if every line has one; a line for 255 is dropped."""
     rows = [name.split(maxsplit=1) for name in names]
     if not all(len(row) == 2 and row[0].isdecimal() for row in rows):
         return names

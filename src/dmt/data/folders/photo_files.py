@@ -1,4 +1,4 @@
-"""Image files of any kind, as people have them: found below a folder, and read upright as RGB or as a mask."""
+"""Find a user's image files of any kind below a folder, and read them upright, as RGB or as masks."""
 
 import errno
 import io
@@ -22,10 +22,10 @@ from dmt.errors import DataError, UnreachableError
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 PICTURES = frozenset({".heic", ".heif", ".avif", ".jxl", ".pdf", ".dng", ".cr2", ".cr3", ".nef", ".arw"})
-"""Files that show something and are not read."""
+"""Endings of image files that cannot be read."""
 
 Plane = npt.NDArray[np.uint8]
-_RUN = {run_files.MANIFEST, run_files.SESSIONS}  # a run that someone put among the images: its pictures are no photos
+_RUN = {run_files.MANIFEST, run_files.SESSIONS}  # marks the folder of a run, whose pictures are not data
 _LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})
 _ORIENTATION = 0x0112  # the EXIF tag
 _UPRIGHT = {
@@ -40,24 +40,24 @@ _UPRIGHT = {
 
 
 def shown(name: str | Source) -> str:
-    """A name for a line of text: a newline in it, or what is no character, is written as an escape."""
+    """Return a name for display on one line: newlines and unprintable or invalid characters are escaped."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(name))
 
 
 def hidden(name: str) -> bool:
-    """Whether a name belongs to a system, not to a person."""
+    """Return whether a file or folder belongs to the operating system rather than to the user, by its name."""
     return name.startswith(".") or name in ("__MACOSX", "Thumbs.db", "desktop.ini")
 
 
 @dataclass
 class Leftovers:
-    """What ``find`` passed by: links to folders, and files that are no images, by their endings."""
+    """The links to folders that ``find`` left out, and its counts of files that are not images, by their endings."""
 
     links: list[Path] = field(default_factory=list)
     endings: Counter[str] = field(default_factory=Counter)
 
     def notes(self) -> list[str]:
-        """A line for each kind."""
+        """Return one line about links and one about files, if any were left out."""
         lines = []
         if self.links:
             first = shown(min(self.links))
@@ -70,16 +70,16 @@ class Leftovers:
 
     @property
     def remedy(self) -> str:
-        """What to do about pictures among the files that were left out, as the end of a sentence."""
+        """The end of a sentence that says how to convert image files that cannot be read; empty if there are none."""
         kinds = sorted(kind for kind, count in self.endings.items() if count and kind in PICTURES)
         return f"; convert {', '.join(kinds)} to JPEG or PNG" if kinds else ""
 
 
 def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
-    """Images anywhere below ``folder``: path below ``root`` -> file, sorted.
+    """Find images anywhere below ``folder``, as a sorted mapping from their path relative to ``root`` to the file.
 
-    ``folder`` may be a link, and links to files count as files wherever they lead. Links to folders further down
-    are not entered, so a loop of links ends. Names that begin with a dot are left out without a word.
+    ``folder`` may be a link, and links to files count as files wherever they lead. Links to folders further down are
+    not entered, so link loops do no harm. Names that begin with a dot are silently left out.
     """
     found: dict[str, Path] = {}
     for place, folders, names in os.walk(folder, onerror=_unlisted):
@@ -107,7 +107,7 @@ def _unlisted(error: OSError) -> None:
 
 
 def require_utf8(path: Path) -> None:
-    """Refuse a name that files of ours, which are UTF-8, could not hold."""
+    """Refuse a name that cannot be written to the files of a run, which are UTF-8."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
@@ -115,10 +115,10 @@ def require_utf8(path: Path) -> None:
 
 
 def read_photo(path: Source) -> Plane:
-    """(H, W, 3) RGB, upright as its EXIF data says; of an animation the first frame.
+    """Read a photo as RGB (H, W, 3), rotated upright by its EXIF data; of an animation the first frame.
 
-    What shines through is white: images with transparent parts are drawn for white pages, and the colors stored
-    below full transparency are arbitrary. 16-bit gray becomes 8-bit by its full range, v / 257.
+    Transparent parts become white: such images are made for white pages, and the colors stored in fully transparent
+    pixels are arbitrary. 16-bit gray is converted to 8 bits by its full range, v / 257.
     """
     with opened(path) as image:
         image.load()
@@ -126,20 +126,20 @@ def read_photo(path: Source) -> Plane:
 
 
 def is_finite(path: Source) -> bool:
-    """Whether every value is a finite number: ``read_photo`` takes NaN for 0 and, beside infinity, all others too."""
+    """Return whether all values are finite: ``read_photo`` maps NaN and, next to infinity, all other values to 0."""
     with opened(path) as image:
         return image.mode != "F" or bool(np.isfinite(np.asarray(image)).all())
 
 
 def photo_size(path: Source) -> tuple[int, int]:
-    """(H, W) as ``read_photo`` would return it, from the header of the file alone."""
+    """Return the (H, W) that ``read_photo`` would return, from the header of the file alone."""
     with opened(path) as image:
         turned = _orientation(image) >= 5
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
 def require_size(mask: Path, found: tuple[int, ...], size: tuple[int, int]) -> None:
-    """Refuse a mask that is not of its image's size, (H, W)."""
+    """Refuse a mask whose size (H, W) is not that of its image."""
     if found != size:
         raise DataError(
             f"{shown(mask)} has {found[0]}×{found[1]} pixels but its image {size[0]}×{size[1]}; "
@@ -148,12 +148,13 @@ def require_size(mask: Path, found: tuple[int, ...], size: tuple[int, int]) -> N
 
 
 def read_mask(path: Path, class_colors: Mapping[Color, int] | None, classes: int) -> Plane:
-    """(H, W) of class numbers, 255 where a pixel has no label.
+    """Read a mask as class numbers (H, W) uint8, 255 where a pixel has no label.
 
     Args:
-        class_colors: class of each color; None if the pixels hold class numbers themselves. An indexed mask means its
-            colors in the first case and its stored values in the second.
-        classes: numbers may be 0 … classes − 1 and 255.
+        path: the file.
+        class_colors: the class of each color; None if pixels hold class numbers. Indexed masks are read by the colors
+            of their palette in the first case and by their stored values in the second.
+        classes: number of classes; pixels may hold 0 … classes − 1 and 255.
     """
     with opened_mask(path) as image:
         pixels = np.asarray(_upright(numbers(image) if class_colors is None else colors(image), _orientation(image)))
@@ -173,7 +174,7 @@ def read_mask(path: Path, class_colors: Mapping[Color, int] | None, classes: int
 
 
 def _by_color(path: Path, pixels: npt.NDArray[np.generic], class_colors: Mapping[Color, int]) -> Plane:
-    """(H, W, 3) colors -> (H, W) classes."""
+    """Map colors (H, W, 3) to classes (H, W)."""
     known = np.array(
         sorted((red << 16 | green << 8 | blue, label) for (red, green, blue), label in class_colors.items())
     )
@@ -191,11 +192,11 @@ def _by_color(path: Path, pixels: npt.NDArray[np.generic], class_colors: Mapping
 
 
 def numbers(image: Image.Image) -> Image.Image:
-    """A mask whose pixels are its stored numbers; one that is drawn in colors stays as it is, in RGB."""
+    """Convert a mask so that its pixels are its stored numbers; a mask drawn in colors is returned as RGB."""
     if image.mode == "1":
         return Image.fromarray(np.asarray(image).astype(np.uint8))
     if image.mode in ("L", "P"):
-        # Pillow stretches gray of 2 or 4 bits to 0..255: 1 became 85 or 17
+        # Pillow scales 2- and 4-bit gray to 0..255, so that 1 becomes 85 or 17
         step = {"L;2": 85, "L;4": 17}.get(_stored(image), 1)
         return image.point(lambda value: value // step) if step > 1 else image
     if image.mode == "I" or image.mode.startswith("I;16"):
@@ -204,24 +205,24 @@ def numbers(image: Image.Image) -> Image.Image:
         return image.getchannel("L")
     rgb = image.convert("RGB")
     red, green, blue = rgb.split()
-    # gray that was saved with three channels, as many tools do
+    # many tools save gray with three equal channels
     return red if red.tobytes() == green.tobytes() == blue.tobytes() else rgb
 
 
 def colors(image: Image.Image) -> Image.Image:
-    """A mask as RGB; gray v is (v, v, v), and what alpha says is left out."""
+    """Convert a mask to RGB: gray v becomes (v, v, v), and alpha is ignored."""
     if image.mode == "I" or image.mode.startswith("I;16"):
         values = np.asarray(image)
         if values.min(initial=0) < 0 or values.max(initial=0) > VOID:
             raise DataError(f"{shown(str(getattr(image, 'filename', 'a mask')))} has gray above 255; save it in 8 bits")
         image = Image.fromarray(values.astype(np.uint8))
-    if image.mode == "P":  # by its palette alone: transparency would make Pillow warn
+    if image.mode == "P":  # convert by the palette alone: transparency would make Pillow warn
         image.info.pop("transparency", None)
     return (numbers(image) if image.mode == "L" else image).convert("RGB")
 
 
 def _stored(image: Image.Image) -> str:
-    """How the file holds its pixels; known until they are decoded."""
+    """Return Pillow's name of the raw pixel format in the file, e.g. "L;4"; known only until pixels are decoded."""
     tile = getattr(image, "tile", None)
     kind = tile[0][3] if tile else ""
     return str(kind[0] if isinstance(kind, tuple) else kind)
@@ -239,7 +240,7 @@ def _rgb(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(values: npt.NDArray[np.generic]) -> Plane:
-    """16-bit gray by its full range, fractions of one by 255; anything wider from its least to its greatest value."""
+    """Convert to 8 bits: integers as v / 257, floats up to 1 as v · 255, up to 255 as v, all others by min and max."""
     wide = np.nan_to_num(values.astype(np.float64))
     low, high = wide.min(initial=0), wide.max(initial=0)
     if low < 0 or high > 65535 or (values.dtype.kind == "f" and high > 255):
@@ -252,13 +253,13 @@ def _eight_bits(values: npt.NDArray[np.generic]) -> Plane:
 
 
 def _orientation(image: Image.Image) -> int:
-    """1 … 8; TIFF files are turned by Pillow itself."""
+    """Return the EXIF orientation, 1 … 8; always 1 for TIFF files, which Pillow rotates itself."""
     if image.format == "TIFF":
         return 1
     try:
-        # not image.getexif(): for PNG that decodes all pixels, in search of a chunk behind them
+        # not image.getexif(): for PNG it decodes all pixels to search for a chunk behind them
         return int(Image.Image.getexif(image).get(_ORIENTATION, 1))
-    except Exception:  # broken EXIF data in a whole image: every decoder has errors of its own
+    except Exception:  # an intact image may have broken EXIF data, and decoders raise many kinds of errors
         return 1
 
 
@@ -268,7 +269,7 @@ def _upright(image: Image.Image, orientation: int) -> Image.Image:
 
 @contextmanager
 def opened_mask(path: Path) -> Iterator[Image.Image]:
-    """A mask, not decoded yet, of a format that keeps every value."""
+    """Open a mask without decoding it; refuse formats with lossy compression."""
     with opened(path) as image:
         if image.format not in _LOSSLESS:
             raise DataError(f"{shown(path)} is a {image.format} file, which blurs class numbers; save masks as PNG")
@@ -277,18 +278,18 @@ def opened_mask(path: Path) -> Iterator[Image.Image]:
 
 @contextmanager
 def opened(path: Source) -> Iterator[Image.Image]:
-    """An image, not decoded yet; whatever is wrong with its file, then or when it is decoded, is a DataError."""
+    """Open an image without decoding it; any error, here or while it is decoded in this context, is a DataError."""
     try:
         with Image.open(_file(path) if isinstance(path, Path) else io.BytesIO(path.read())) as image:
             yield image
     except (DataError, UnreachableError):
         raise
-    except Exception as error:  # every decoder of Pillow has errors of its own
+    except Exception as error:  # Pillow's decoders raise many kinds of errors
         raise DataError(f"{shown(path)} {_reason(path, error)}") from error
 
 
 def _file(path: Path) -> Path:
-    """A file that can be opened and holds something."""
+    """Return the path if it is a regular file that is not empty; otherwise raise a DataError."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait forever
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
@@ -299,7 +300,7 @@ def _file(path: Path) -> Path:
 
 
 def _reason(path: Source, error: Exception) -> str:
-    """What is wrong in plain words, and what to do."""
+    """Say in plain words what is wrong with a file, and what to do about it."""
     if isinstance(error, FileNotFoundError):
         linked = isinstance(path, Path) and path.is_symlink()
         return "is a broken link; fix or remove it" if linked else "is missing; put it there"

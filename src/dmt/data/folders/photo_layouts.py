@@ -1,4 +1,4 @@
-"""Layouts made of folders: a folder for each class, images beside masks, and those of known data sets."""
+"""Folder layouts: one folder per class, images with masks, known data sets. Readers return None for other layouts."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _VOC_ID = re.compile(r"20\d\d_\d{6}")
 
 
 def child(folder: Path, *names: str) -> Path | None:
-    """The folder of one of these names, in capitals or not."""
+    """Return the subfolder with one of these names, ignoring case, or None."""
     found = [each for each in folders(folder) if each.name.lower() in names]
     if len(found) > 1:
         raise DataError(f"{shown(folder)} has both {shown(found[0].name)}/ and {shown(found[1].name)}/; keep one")
@@ -32,9 +32,9 @@ def child(folder: Path, *names: str) -> Path | None:
 
 
 def folders(folder: Path) -> list[Path]:
-    """Folders and links to folders, sorted, less hidden ones and links to a folder that this one is in."""
+    """Return subfolders and links to folders, sorted, without hidden ones and links to the folder or its parents."""
     try:
-        with os.scandir(folder) as entries:  # knows plain files without asking the disk about each of 100,000
+        with os.scandir(folder) as entries:  # unlike Path.is_dir, needs no disk access per file
             likely = [folder / each.name for each in entries if each.is_symlink() or each.is_dir()]
         found = sorted(each for each in likely if each.is_dir() and not photo_files.hidden(each.name))
     except OSError as error:
@@ -44,23 +44,23 @@ def folders(folder: Path) -> list[Path]:
 
 
 def natural(name: str) -> tuple[list[str | int], str]:
-    """Key that sorts names as people do: capitals aside, numbers by their value."""
+    """Return a sort key for natural order: case is ignored, and numbers are sorted by value."""
     parts = re.split(r"([0-9]+)", name)
     return [int(part) if place % 2 else part.casefold() for place, part in enumerate(parts)], name
 
 
 def several(names: list[str]) -> str:
-    """a, b and c."""
+    """Join names as "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def counted(classes: tuple[str, ...]) -> str:
-    """How many, for a line of text."""
+    """Return the number of classes as text: "1 class", "2 classes"."""
     return f"{len(classes)} class{'es' * (len(classes) != 1)}"
 
 
 def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str]) -> Sequence[Photo]:
-    """All images below the folder for those without labels, and shards of them, which are not opened yet."""
+    """Return all images below the folder of unlabeled images; if it has shards, a `Pool` with the shards unopened."""
     if folder is not None and child(folder, "images") and child(folder, "masks"):
         notes.append(f"{shown(folder.name)}/masks was not read: its images count as unlabeled")
         folder = child(folder, "images")
@@ -73,7 +73,7 @@ def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, note
 
 
 def class_folders(root: Path) -> FolderContents | None:
-    """``labeled/<class>/`` and ``unlabeled/``, perhaps ``val/<class>/`` and ``test/<class>/``."""
+    """Read ``labeled/<class>/`` and ``unlabeled/``, perhaps ``val/<class>/`` and ``test/<class>/``."""
     labeled = child(root, *LABELED)
     if labeled is None or not folders(labeled):
         return None
@@ -104,7 +104,7 @@ def class_folders(root: Path) -> FolderContents | None:
 
 
 def _classes(folder: Path, root: Path, leftovers: Leftovers, notes: list[str]) -> dict[str, dict[str, Path]]:
-    """Name of a class -> its images, of classes that have any."""
+    """Map the name of each class that has images to its images."""
     stray = _images(folder)
     if stray:
         raise DataError(
@@ -119,7 +119,7 @@ def _classes(folder: Path, root: Path, leftovers: Leftovers, notes: list[str]) -
 def _known(
     folder: Path, root: Path, classes: tuple[str, ...], leftovers: Leftovers, notes: list[str]
 ) -> tuple[Photo, ...]:
-    """Photos put aside, of the classes that are learned."""
+    """Return held-out photos; refuse those of classes without labeled images."""
     if not folders(folder):
         if _images(folder):
             notes.append(
@@ -139,20 +139,20 @@ def _numbered(found: Mapping[str, Mapping[str, Path]], classes: tuple[str, ...])
 
 
 def _images(folder: Path) -> list[Path]:
-    """Images directly in a folder."""
+    """Return the images directly in a folder, without subfolders."""
     inside = sorted(each for each in folder.iterdir() if each.suffix.lower() in EXTENSIONS and not each.is_dir())
     return [each for each in inside if not photo_files.hidden(each.name)]
 
 
 def mask_folders(root: Path) -> FolderContents | None:
-    """``labeled/images``, ``labeled/masks`` and ``unlabeled/``, perhaps ``val`` and ``test`` like ``labeled``."""
+    """Read ``labeled/images``, ``labeled/masks`` and ``unlabeled/``, perhaps ``val`` and ``test`` like ``labeled``."""
     labeled = child(root, *LABELED)
     if labeled is None or not {each.name.lower() for each in folders(labeled)} & {"images", "masks"}:
         return None
     leftovers, notes = Leftovers(), list[str]()
     photos = _pairs(labeled, root, leftovers)
     if photos is None:
-        if len(folders(labeled)) > 1:  # classes, one of which has that name
+        if len(folders(labeled)) > 1:  # class folders, one of which is called images or masks
             return None
         raise DataError(
             f"{shown(labeled)} needs both images/ and masks/; it has only {shown(folders(labeled)[0].name)}/"
@@ -176,7 +176,7 @@ def mask_folders(root: Path) -> FolderContents | None:
 
 @dataclass(frozen=True)
 class MaskPhotos:
-    """The four parts of a folder whose pixels get labels."""
+    """The four parts of a folder for segmentation."""
 
     labeled: tuple[Photo, ...]
     unlabeled: Sequence[Photo]
@@ -211,12 +211,12 @@ def _listing(*places: Path) -> Path | None:
 class ImageFile(NamedTuple):
     """An image or a mask."""
 
-    id: str  # its path below the folder's root
+    id: str  # its path relative to the folder's root
     path: Path
 
 
 def _stems(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, ImageFile]:
-    """Path below the folder without ending -> file; an image and its mask have that in common."""
+    """Map the path of each file below the folder, without its ending, to the file. It links an image to its mask."""
     found: dict[str, ImageFile] = {}
     for id, path in photo_files.find(folder, root, leftovers).items():
         stem = path.relative_to(folder).with_suffix("").as_posix()
@@ -230,7 +230,7 @@ def _stems(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, ImageFil
 
 
 def _pairs(folder: Path, root: Path, leftovers: Leftovers) -> tuple[Photo, ...] | None:
-    """Images with their masks, or None if there are no such folders."""
+    """Return images with their masks, or None if the folder lacks images/ or masks/."""
     images_folder, masks_folder = child(folder, "images"), child(folder, "masks")
     if images_folder is None or masks_folder is None:
         return None
@@ -250,7 +250,7 @@ def _complete(files: Mapping[str, ImageFile], partners: Mapping[str, ImageFile],
 
 
 def flat(root: Path) -> FolderContents | None:
-    """``images`` and ``masks``, which need not have one for every image; ``splits`` may put some aside."""
+    """Read ``images``, of which some have ``masks``; lists in ``splits`` may hold some out."""
     images, masks = child(root, "images"), child(root, "masks")
     if images is None or masks is None:
         return None
@@ -261,7 +261,7 @@ def flat(root: Path) -> FolderContents | None:
 
 
 def voc_folders(root: Path) -> FolderContents | None:
-    """PASCAL VOC, or images of one's own laid out like it: labeled is ``train``, test is ``val``."""
+    """Read PASCAL VOC, or a user's images laid out like it, with ``train`` as labeled and ``val`` as test images."""
     places = (root, root / "VOC2012", root / "VOCdevkit" / "VOC2012")
     base = next((each for each in places if (each / "JPEGImages").is_dir()), None)
     masks = [base / name for name in ("SegmentationClass", "SegmentationClassAug")] if base else []
@@ -279,7 +279,7 @@ def voc_folders(root: Path) -> FolderContents | None:
 
 
 def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path]) -> tuple[MaskPhotos, list[str]]:
-    """Images of one folder parted by their masks and by lists, as far as these exist; and notes."""
+    """Divide the images of one folder by their masks and by the lists that exist; return the parts and notes."""
     leftovers, notes = Leftovers(), list[str]()
     images = _stems(folder, root, leftovers)
     drawn = {stem: mask for each in masks for stem, mask in _stems(each, root, leftovers).items()}
@@ -307,7 +307,7 @@ def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Pat
 
 
 def _ids(path: Path, images: Mapping[str, ImageFile], whole: Mapping[str, Photo]) -> list[str]:
-    """The images of a list; a line is an id, a file's name, or begins with the path of an image."""
+    """Return the images of a list, whose lines are ids, file names, or start with the path of an image."""
     found, lost = list[str](), list[str]()
     for line in photo_colors.lines(path):
         tries = (line, str(Path(line).with_suffix("")), Path(line.split()[0]).stem)

@@ -1,4 +1,4 @@
-"""A user's images: what a run has to remember of them, so that it can be resumed, scored and used without guessing."""
+"""Options of a user's own images. A run stores them so that it can be resumed, scored and used without guessing."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ SHARDS = "more unlabeled images: tar files or URLs of such, {000..999} for many"
 
 @dataclass(frozen=True)
 class PhotoOptions:
-    """Images of one's own that get one label each."""
+    """Options of a user's images for classification."""
 
     dataset: str = option("photos", "your images")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
@@ -49,23 +49,23 @@ class PhotoOptions:
 
     @property
     def policies(self) -> dict[str, Augment]:
-        """The augmentation of every kind of view."""
+        """The augmentation policy of every kind of view."""
         return augment.views(self.augment, self.augment_weak, self.augment_strong)
 
     def require_shown(self, view: LabelingView) -> None:
-        """Refuse a view for labeling that nets never see in training."""
+        """Refuse a labeling view that nets never see in training."""
         augment.require_shown(self.augment, view)
 
     @property
     def sizes(self) -> Sizes:
-        """Known without opening the data."""
+        """Numbers of images, computed without opening the data."""
         held_out = self.validation * len(self.classes)
         return Sizes(self.labels - held_out, self.unlabeled, self.labels - held_out)
 
 
 @dataclass(frozen=True)
 class PhotoMaskOptions(WindowOptions):
-    """Images of one's own whose pixels get labels."""
+    """Options of a user's images for segmentation."""
 
     dataset: str = option("photo-masks", "your images with masks")
     classes: tuple[str, ...] = option((), "names of the classes, from the folder")
@@ -85,12 +85,12 @@ class PhotoMaskOptions(WindowOptions):
 
     @property
     def colors(self) -> tuple[tuple[int, int, int], ...]:
-        """(red, green, blue) of each class."""
+        """The (red, green, blue) of each class."""
         rows = [self.palette[at : at + 3] for at in range(0, len(self.palette), 3)]
         return tuple((row[0], row[1], row[2]) for row in rows)
 
     @property
     def sizes(self) -> Sizes:
-        """Known without opening the data."""
+        """Numbers of images, computed without opening the data."""
         left = self.labels - self.validation
         return Sizes(left, self.unlabeled, left, pixels=True)

@@ -1,4 +1,4 @@
-"""Unlabeled images of a user, many of them in shards: how they are found, and squares of them without holding any."""
+"""A user's unlabeled images, some in shards: find them, and read them as squares without keeping them in memory."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -22,23 +22,23 @@ from dmt.types import ProgressCallback
 
 NOTHING_UNLABELED = "there are no unlabeled images: nothing to learn from besides the labels"
 DIGEST = 16
-"""Bytes that are kept of what an image was."""
+"""Bytes of an image's digest."""
 
 LOOKED_AT = 100_000
-"""Images in shards that are looked at to know what is wrong with them."""
+"""Greatest number of images in shards that are checked for problems."""
 
 TOLD = 1000
-"""Images that cannot be read whose reasons are kept."""
+"""Greatest number of unreadable images whose reasons are kept."""
 
 
 @dataclass(frozen=True)
 class Pool(Sequence[Photo]):
-    """Image files, then those in shards.
+    """Unlabeled images: single files first, then those in shards.
 
     Attributes:
-        photos: files of their own.
-        tars: shards that were found beside them.
-        shards: what is in the shards, once they are opened.
+        photos: images that are files.
+        tars: shards that were found next to them.
+        shards: the index of all shards, once they are opened.
     """
 
     photos: tuple[Photo, ...]
@@ -64,11 +64,12 @@ class Pool(Sequence[Photo]):
 
 
 def opened(contents: FolderContents, urls: Sequence[str] = (), cache: Path | None = None) -> FolderContents:
-    """A folder with the images in its shards, and in those elsewhere, among the unlabeled ones.
+    """Add the images in a folder's shards, and in further shards, to its unlabeled images.
 
     Args:
-        urls: more shards: files, URLs, names with ``{000..999}``.
-        cache: folder in which it is kept where in the shards their images are.
+        contents: the folder.
+        urls: further shards: files, URLs, names with ``{000..999}``.
+        cache: folder for the index of the shards.
     """
     here = contents.unlabeled
     pool = here if isinstance(here, Pool) else Pool(tuple(here), ())
@@ -83,14 +84,17 @@ def opened(contents: FolderContents, urls: Sequence[str] = (), cache: Path | Non
 
 
 def _names(places: Sequence[str]) -> list[str]:
-    """Of shards elsewhere, the same wherever they are moved to together: those of the files, if they differ."""
+    """Return id prefixes for shards outside of the folder: file names if these differ, otherwise paths.
+
+    So ids stay the same if all shards are moved together.
+    """
     paths = [urlsplit(each).path if tar_places.is_url(each) else each for each in places]
     short = [each.rpartition("/")[2] for each in paths]
     return short if len({*short}) == len(short) else [each.lstrip("/") for each in paths]
 
 
 def thinned(contents: FolderContents) -> FolderContents:
-    """The same with every second, third … unlabeled image of a pool so large that nobody can look at all of them."""
+    """Return the folder with only every n-th image in shards, if it has too many unlabeled images to check all."""
     pool = contents.unlabeled
     if not isinstance(pool, Pool) or pool.shards is None or len(pool) <= LOOKED_AT:
         return contents
@@ -101,41 +105,48 @@ def thinned(contents: FolderContents) -> FolderContents:
 
 
 def square(image: Image.Image, size: int) -> Image.Image:
-    """The middle of an image as a square of this size, antialiased."""
+    """Crop the central square of an image and resize it to this size, antialiased."""
     return ImageOps.fit(image, (size, size), Image.Resampling.BILINEAR)
 
 
 def read_square(photo: Photo, size: int) -> np.ndarray:
-    """(3, size, size) uint8."""
+    """Read a photo as a square, (3, size, size) uint8."""
     whole = Image.fromarray(photo_files.read_photo(photo.path))
     return np.ascontiguousarray(np.asarray(square(whole, size)).transpose(2, 0, 1))
 
 
 def digest(image: np.ndarray) -> bytes:
-    """Of what an image shows."""
+    """Hash the pixels of an image."""
     return hashlib.sha256(image.tobytes()).digest()[:DIGEST]
 
 
 def unchanged(photos: Iterable[Photo], how: str) -> str:
-    """A digest of files that were not touched: names, bytes and times; and of how they were read."""
+    """Return a hash of the names, sizes and modification times of image files, and of how they are read.
+
+    An image in a shard counts with the size and time of its tar file. Files that are missing, and URLs, are left out.
+
+    Args:
+        photos: the images.
+        how: describes how they are read.
+    """
     digest = hashlib.sha256(how.encode())
     for photo in photos:
         try:
             about = (photo.path if isinstance(photo.path, Path) else Path(photo.path.tar)).stat()
         except OSError:
-            continue  # reported when it is read
+            continue  # a missing file is reported when it is read
         digest.update(f"{photo.id}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What is known of every image of a pool since all were read.
+    """The result of reading every image of a pool once.
 
     Attributes:
         digests: (N, 16) uint8.
-        good: (N,) bool, false for those that cannot be read.
-        skipped: why, of the first of these.
+        good: (N,) bool, false for images that cannot be read.
+        skipped: messages about the first of these, and how many more there are.
     """
 
     digests: np.ndarray
@@ -146,9 +157,9 @@ class Checked:
 def squares(
     pool: Pool, size: int, cache: Path | None, on_progress: ProgressCallback
 ) -> tuple[UnlabeledSet[Squares], tuple[str, ...]]:
-    """The images of a pool, each read when it is asked for, and why others cannot be.
+    """Return the readable images of a pool, each read on access, and messages about the unreadable ones.
 
-    All of them are read once to know that; what came of it is kept in ``cache``.
+    To know which are readable, every image is read once; the result is kept in ``cache``.
     """
     assert pool.shards is not None
     seal = unchanged(pool.photos, f"{size} {pool.shards.seal}")

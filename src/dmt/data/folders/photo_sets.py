@@ -1,4 +1,4 @@
-"""A user's images, read once: squares of one size where images get labels, and planes of many sizes where pixels do."""
+"""Read a user's images: squares of one size for classification, images of different sizes for segmentation."""
 
 import math
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from dmt.types import ProgressCallback
 
 @dataclass(frozen=True)
 class FolderSets(Generic[Planes, Images]):
-    """A folder in memory, or in a file that looks like memory.
+    """The decoded images of a folder, in memory or in memory-mapped files.
 
     Attributes:
-        skipped: unlabeled files that could not be read, with the reason.
+        skipped: messages about unlabeled files that could not be read.
     """
 
     labeled: LabeledSet[Planes]
@@ -42,7 +42,7 @@ SquareSets = FolderSets[Tensor, Tensor] | FolderSets[Tensor, Squares]
 
 
 def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
-    """(height, width) with the longer side at most so long, in the same proportions."""
+    """Scale (height, width) down, keeping the aspect ratio, so that the longer side is at most ``most``."""
     longer = max(size)
     if longer <= most:
         return size
@@ -50,10 +50,13 @@ def limited(size: tuple[int, int], most: int) -> tuple[int, int]:
 
 
 def read_squares(contents: FolderContents, size: int, cache: Path | None, on_progress: ProgressCallback) -> SquareSets:
-    """All photos as (N, 3, size, size) uint8. Of shards that are too large for memory, they are read when asked for.
+    """Read all photos as (N, 3, size, size) uint8. Unlabeled photos in shards too large for memory are read on access.
 
     Args:
-        cache: folder for a file of decoded images, used if they are many; what lies there from before is used again.
+        contents: the folder.
+        size: side of the squares in pixels.
+        cache: folder for a file of decoded images, used if they are too many for memory, and reused if still valid.
+        on_progress: called with the number of photos read so far and the total.
     """
     pool = contents.unlabeled
     if not isinstance(pool, Pool) or len(pool) * 3 * size**2 <= buffers.MEMORY:
@@ -71,7 +74,7 @@ def _read_all(
     shape = (len(photos), 3, size, size)
     how = f"{size} {len(known)}"
     if isinstance(contents.unlabeled, Pool) and contents.unlabeled.shards is not None:
-        how += f" {contents.unlabeled.shards.seal}"  # URLs have no size and time of their own
+        how += f" {contents.unlabeled.shards.seal}"  # `unchanged` cannot look at URLs
     file = None if cache is None else cache / f"squares-{photo_pools.unchanged(photos, how)[:16]}.bin"
     index = None if file is None else file.with_suffix(".json")
     kept = None if file is None or index is None else _kept(file, index, shape)
@@ -102,13 +105,13 @@ def _read_all(
         place += 1
         on_progress(done, len(photos))
     if file is not None and index is not None and file.exists():
-        buffers.flush(file)  # the index vouches for every byte
+        buffers.flush(file)  # before the index is written, which asserts that the file is complete
         files.write_json(index, {"digests": digests, "skipped": skipped})
     return _squares(contents, images, digests, skipped)
 
 
 def _kept(file: Path, index: Path, shape: tuple[int, int, int, int]) -> dict[str, list[str]] | None:
-    """What is known of images that were read before; None if there are none, or a file is damaged."""
+    """Return the index of images that were decoded before; None if there are none, or a file is damaged."""
     if not (index.exists() and file.is_file() and file.stat().st_size == math.prod(shape)):
         return None
     try:
@@ -119,7 +122,7 @@ def _kept(file: Path, index: Path, shape: tuple[int, int, int, int]) -> dict[str
 
 
 def _vouched(images: Tensor, digests: Sequence[str | None]) -> bool:
-    """Whether images are those that were decoded before: looking is far quicker than decoding them again."""
+    """Return whether cached images match their digests; hashing is far quicker than decoding them again."""
     good = [digest for digest in digests if digest is not None]
     return all(_digest(image.numpy()) == digest for image, digest in zip(images, good, strict=False))
 
@@ -149,7 +152,7 @@ def _squares(
 def read_planes(
     contents: FolderContents, most: int, cache: Path | None, on_progress: ProgressCallback
 ) -> FolderSets[Ragged, Ragged]:
-    """All photos and masks, none longer than ``most`` pixels; masks with 255 where there is no label."""
+    """Read all photos and masks, scaled down so that no side exceeds ``most`` pixels; 255 where there is no label."""
     skipped: list[str] = []
     classes = len(contents.classes)
 

@@ -1,4 +1,4 @@
-"""A user's images: open a folder, whichever of the known layouts it has."""
+"""Open a user's folder of images, in any of the known layouts."""
 
 import csv
 import dataclasses
@@ -34,17 +34,18 @@ _SPLITS = {
 
 
 def open_folder(folder: Path, urls: Sequence[str] = (), cache: Path | None = None) -> FolderContents:
-    """Understand a folder. Reads names, tables, labeled masks and the headers of shards.
+    """Recognize the layout of a folder, reading names, tables, labeled masks and the headers of shards.
 
     Args:
-        urls: shards of unlabeled images that are elsewhere.
-        cache: folder in which it is kept where in its shards images are; without it nothing is written.
+        folder: the folder.
+        urls: further shards of unlabeled images outside of the folder.
+        cache: folder for the index of images in shards; if None, nothing is written.
     """
     return photo_pools.opened(_understood(folder), urls, cache)
 
 
 def open_labeled(folder: Path) -> FolderContents:
-    """The same without the unlabeled images, none of which is opened."""
+    """Recognize the layout of a folder, leaving out its unlabeled images; their shards are not opened."""
     return dataclasses.replace(_understood(folder), unlabeled=())
 
 
@@ -77,14 +78,14 @@ def _understood(folder: Path) -> FolderContents:
 
 
 def write_classes(contents: FolderContents, path: Path) -> None:
-    """Write the classes.txt that makes masks be read as they are in ``contents``, for people to name the classes."""
+    """Write a classes.txt by which masks are read as in ``contents``, as a template in which to name the classes."""
     if not contents.pixels:
         raise DataError(f"{shown(contents.root)} has labels for images, not masks; only masks need a classes.txt")
     files.write(path, photo_colors.format_classes(contents.classes, contents.colors).encode())
 
 
 def _unknown(folder: Path, found: dict[str, Path], leftovers: Leftovers) -> str:
-    """Why no layout fits, in a line."""
+    """Explain in one line why no layout fits."""
     if not found:
         seen = f"{shown(folder)} holds no images ({', '.join(sorted(EXTENSIONS))}){leftovers.remedy}"
     else:
@@ -103,7 +104,7 @@ def _unknown(folder: Path, found: dict[str, Path], leftovers: Leftovers) -> str:
 
 
 def _class_folders(folder: Path, found: Iterable[str]) -> list[str]:
-    """Folders that may be classes: several that hold images, where no image is outside of them."""
+    """Return the folders that may be classes: two or more that hold images, with no image outside of them."""
     tops = {id.partition("/")[0] if "/" in id else "" for id in found}
     tops = {name for name in tops if name.lower() not in _PARTS}
     return [] if "" in tops or len(tops) < 2 else sorted(tops, key=photo_layouts.natural)
@@ -127,7 +128,7 @@ class _Row:
 
 
 def _table_contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftovers) -> FolderContents:
-    """One folder of images and a table that gives some of them labels."""
+    """Read a folder of images with a table that gives some of them labels."""
     rows, notes = _placed(root, table, found)
     labeled = {id: row for id, row in rows.items() if row.label}
     classes = tuple(sorted({row.label for row in labeled.values() if row.part == "train"}, key=photo_layouts.natural))
@@ -167,9 +168,12 @@ def _table_contents(root: Path, table: Path, found: dict[str, Path], leftovers: 
 
 
 def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, _Row], list[str]]:
-    """Row of each image that the table names; adds to ``found`` what only the table knows; and notes."""
+    """Return the row of each image that the table names, and notes.
+
+    Images that only the table knows, hidden ones for example, are added to ``found``.
+    """
     shared = posixpath.commonpath([posixpath.dirname(id) for id in found])
-    plain = {unicodedata.normalize("NFC", id): id for id in found}  # some systems store é as e and an accent
+    plain = {unicodedata.normalize("NFC", id): id for id in found}  # macOS, for example, may store é as e and an accent
     rows: dict[str, _Row] = {}
     lost: list[_Row] = []
     repeated = 0
@@ -178,7 +182,7 @@ def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, 
         tries = [unicodedata.normalize("NFC", each) for each in (inside, posixpath.join(shared, inside))]
         id = next((plain[each] for each in tries if each in plain), inside)
         if id not in found and posixpath.splitext(id)[1].lower() in EXTENSIONS and _is_file(root / id):
-            found[id] = root / id  # hidden, or behind a link that is not searched
+            found[id] = root / id  # hidden, or behind a link that was not searched
         if id not in found:
             lost.append(row)
         elif id in rows and (rows[id].label, rows[id].part) != (row.label, row.part):
@@ -199,7 +203,7 @@ def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, 
 
 
 def _inside(table: Path, row: _Row) -> str:
-    """The file of a row, as a path below the table's folder."""
+    """Return the file of a row as a normalized path relative to the table's folder; refuse paths that leave it."""
     path = posixpath.normpath(row.file.replace("\\", "/"))
     if path.startswith("/") or re.match(r"[A-Za-z]:/", path) or path.split("/")[0] == "..":
         raise DataError(
@@ -211,12 +215,12 @@ def _inside(table: Path, row: _Row) -> str:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name longer than any file can have
+    except OSError:  # a name that is too long for a file
         return False
 
 
 def _rows(table: Path) -> Iterator[_Row]:
-    """Rows that say something, with the lines they end on."""
+    """Yield the rows that are not empty, with the number of the line on which each ends."""
     text = _text(table)
     head = text.split("\n", 1)[0]
     separator = max(",;\t", key=head.count)
@@ -236,7 +240,7 @@ def _rows(table: Path) -> Iterator[_Row]:
 
 
 def _wrong(names: list[str], separator: str) -> str:
-    """What is wrong with the first line of a table."""
+    """Say what is wrong with the first line of a table."""
     is_file = [posixpath.splitext(name)[1] in EXTENSIONS for name in names]
     if not any(is_file) or len(names) < 2:
         return f"it has {shown(', '.join(names)) or 'none'}"

@@ -1,4 +1,4 @@
-"""Images in tar files, one after the other: each tar file is read once, from its begin to its end."""
+"""Images in tar files, read sequentially: each tar file is read once from start to end."""
 
 import tarfile
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from dmt.data.folders.photo_files import shown
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An image of a tar file, as it is stored there."""
+    """An image file from a tar file, still encoded."""
 
     tar: str
     name: str
@@ -24,11 +24,11 @@ class Loaded:
 
 
 def stream(tar: str, skip: Callable[[str], None]) -> Iterator[Loaded]:
-    """All images of a tar file, compressed or not, in their order.
+    """Yield all images of a tar file, compressed or not, in its order.
 
     Args:
         tar: a path or URL.
-        skip: hears of what cannot be read.
+        skip: called with a message if the rest of the file cannot be read.
     """
     with tar_places.streamed(tar) as file, tar_places.reached(tar):
         try:
@@ -37,7 +37,7 @@ def stream(tar: str, skip: Callable[[str], None]) -> Iterator[Loaded]:
                     held = archive.extractfile(each) if each.isreg() and shards.is_image(each.name) else None
                     if held is not None:
                         yield Loaded(tar, each.name, held.read())
-                    archive.members = []  # type: ignore[attr-defined]  # it would keep all of them
+                    archive.members = []  # type: ignore[attr-defined]  # tarfile would keep all of them in memory
         except (tarfile.ReadError, EOFError, OSError) as error:
             why = " ".join(str(error).split())
             skip(f"{shown(tar)} is damaged or its end is missing ({why}): what follows is lost; put the original there")

@@ -1,4 +1,4 @@
-"""Images in tar files, as WebDataset has them: each is found by its number and read by itself, nothing is unpacked."""
+"""Random access to images in tar files, as used by WebDataset. Nothing is unpacked."""
 
 import hashlib
 import tarfile
@@ -29,12 +29,12 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An image in a tar file: some of its bytes.
+    """An image in a tar file: a range of its bytes.
 
     Attributes:
         tar: the path or URL of the tar file.
-        name: of the image within it.
-        offset, size: where its bytes are.
+        name: name of the image within it.
+        offset, size: the range of bytes.
     """
 
     tar: str
@@ -56,17 +56,17 @@ class Member:
 
 @dataclass(frozen=True)
 class Shards(Sequence[Photo]):
-    """All images of some tar files, in their order. What is held of each is a name and three numbers.
+    """An index of all images in some tar files, in their order. Only a name and four numbers are kept per image.
 
     Attributes:
         tars: paths or URLs.
-        prefixes: what the ids of the images of each begin with.
-        names: of the images, within their tar files.
-        places: (N,) which tar file an image is in.
-        offsets, sizes: (N,) where its bytes are.
-        copies: (N,) from 2 on for names that were there before in the same tar file.
-        seal: changes if a tar file does.
-        notes: a line for each thing that was noticed.
+        prefixes: for each tar file, the prefix of its images' ids.
+        names: names of the images within their tar files.
+        places: (N,) index of the tar file of each image.
+        offsets, sizes: (N,) range of its bytes.
+        copies: (N,) 1, or n for the n-th image of the same name in one tar file.
+        seal: hash that changes if a tar file does.
+        notes: one line about each tar file that is damaged.
     """
 
     tars: tuple[str, ...]
@@ -96,22 +96,24 @@ class Shards(Sequence[Photo]):
         return Photo(f"{self.prefixes[tar]}/{name}" + (f"#{copy}" if copy > 1 else ""), member)
 
     def every(self, step: int) -> "Shards":
-        """The first of every ``step`` images."""
+        """Return every ``step``-th image, starting with the first."""
         names = self.names.take(np.arange(0, len(self), step))
         columns: dict[str, Any] = {name: getattr(self, name)[::step] for name in COLUMNS}
         return replace(self, names=names, **columns)
 
 
 def is_tar(path: Path) -> bool:
-    """Whether a file is a tar file by its name, perhaps a compressed one."""
+    """Return whether a file is a tar file, compressed or not, by its name."""
     return path.name.lower().endswith((ENDING, ".tar.gz", ".tgz")) and not path.is_dir()
 
 
 def below(folder: Path, leftovers: Leftovers | None = None) -> list[Path]:
-    """Tar files anywhere below a folder, sorted.
+    """Find tar files anywhere below a folder, sorted.
 
     Args:
-        leftovers: what is known to lie there besides images; shards no longer belong to it.
+        folder: where to search.
+        leftovers: files other than images that were already found there. If it has no tar files, the search is
+            skipped; those found are taken off its count.
     """
     if leftovers is not None and not leftovers.endings[ENDING]:
         return []
@@ -122,12 +124,12 @@ def below(folder: Path, leftovers: Leftovers | None = None) -> list[Path]:
 
 
 def index(tars: Sequence[str], prefixes: Sequence[str], cache: Path | None = None) -> Shards:
-    """Find all images of tar files. Reads their headers, not the images.
+    """Index all images of tar files by reading the headers, not the images.
 
     Args:
         tars: paths or URLs.
-        prefixes: what ids begin with, for each.
-        cache: folder in which the result is kept, and found if the tar files are as they were.
+        prefixes: for each tar file, the prefix of its images' ids.
+        cache: folder for the index, which is reused while the tar files are unchanged.
     """
     seal = hashlib.sha256("\n".join(map(tar_places.stamp, tars)).encode()).hexdigest()
     file = None if cache is None else cache / KEPT.format(seal[:16])
@@ -167,7 +169,7 @@ def _read(tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str) -> Shards
 
 
 def _members(tar: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:
-    """(name, offset, size) of each image in a tar file."""
+    """Yield (name, offset, size) of each image in a tar file."""
     if not tar_places.sends_parts(tar):
         raise DataError(
             f"the server of {shown(tar)} sends whole files only, and images are read one by one; "
@@ -175,14 +177,14 @@ def _members(tar: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:
         )
     with tar_places.opened(tar) as file, tar_places.reached(tar):
         try:
-            archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - there is nothing to close but the file
+            archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - only the file needs closing
         except tarfile.ReadError as error:
             raise DataError(f"{shown(tar)} is not a tar file, or a compressed one; give plain tar files") from error
         try:
             for each in archive:
                 if each.isreg() and is_image(each.name):
                     yield each.name, each.offset_data, each.size
-                archive.members = []  # type: ignore[attr-defined]  # it would keep all of them
+                archive.members = []  # type: ignore[attr-defined]  # tarfile would keep all of them in memory
             file.seek(archive.offset)
             whole = not any(file.read(tarfile.BLOCKSIZE))
         except tarfile.ReadError:
@@ -199,7 +201,11 @@ def _utf8(name: str, tar: str) -> bytes:
 
 
 def _copies(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-    """(N,) how often a name was there up to here, of names that are equal where their marks are."""
+    """Number the images of equal name, (N,): 1 for the first, 2 for the second, …
+
+    Args:
+        marks: (N,) hashes of the tar file and name of each image.
+    """
     order = np.argsort(marks, kind="stable")
     fresh = np.r_[True, marks[order][1:] != marks[order][:-1]][: len(order)]
     starts = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
@@ -209,13 +215,13 @@ def _copies(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
 
 
 def is_image(name: str) -> bool:
-    """Whether the member of a tar file is an image by its name."""
+    """Return whether the member of a tar file is an image, by its name."""
     last = name.rpartition("/")[2]
     return "." in last and f".{last.rpartition('.')[2].lower()}" in EXTENSIONS and not photo_files.hidden(last)
 
 
 def _kept(file: Path, tars: tuple[str, ...], prefixes: tuple[str, ...], seal: str) -> Shards | None:
-    """What was found before; None if nothing was."""
+    """Load a cached index; None if there is none."""
     known = kept_arrays.load(file, seal)
     if known is None:
         return None

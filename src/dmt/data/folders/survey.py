@@ -1,4 +1,4 @@
-"""A look at every file of a folder: decoded once, checked, and kept as a few numbers."""
+"""A survey of a folder: every file is decoded and checked once, and summarized in a few numbers."""
 
 import hashlib
 import statistics
@@ -19,24 +19,24 @@ from dmt.errors import DataError
 from dmt.types import ProgressCallback
 
 Group = tuple["Look", ...]
-Spread = tuple[float, float, float]  # least, median, greatest
+Spread = tuple[float, float, float]  # minimum, median, maximum
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen of one photo.
+    """The summary of one photo.
 
     Attributes:
         id, label: as in the folder.
         part: labeled, unlabeled, validation or test.
         size: (height, width); None if the image cannot be read.
-        digest: of the decoded pixels: equal for equal pictures, whatever their files.
-        likeness: a hash that similar pictures share, see ``likeness.dhash``.
-        problem: why the photo or its mask cannot be used, in a line.
+        digest: hash of the decoded pixels: equal for equal pictures, whatever their file format.
+        likeness: perceptual hash that similar pictures share, see ``likeness.dhash``.
+        problem: one line that says why the photo or its mask cannot be used; None if they can.
         mask: digest of the mask.
-        counts: pixels of each class in the mask.
-        ignored: share of pixels without a label in the mask.
-        finite: whether every value of the photo is a finite number; floats in TIFF files need not be.
+        counts: number of pixels of each class in the mask.
+        ignored: share of the mask's pixels without a label.
+        finite: whether all values of the photo are finite; floats in TIFF files need not be.
     """
 
     id: str
@@ -53,12 +53,12 @@ class Look:
 
     @property
     def truth(self) -> int | str | None:
-        """Equal for equal labels or masks; None without."""
+        """The label or the digest of the mask, to compare photos by; None if the photo has neither."""
         return self.mask if self.label is None else self.label
 
     @property
     def present(self) -> list[int]:
-        """The class of the image, or all classes that a pixel of it has."""
+        """The class of the image, or all classes in its mask."""
         if self.counts is not None:
             return [label for label, count in enumerate(self.counts) if count]
         return [] if self.label is None else [self.label]
@@ -66,7 +66,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Of all images that can be read: heights, widths, and how often the longer side holds the shorter one."""
+    """Heights, widths and aspect ratios (longer side / shorter side) of all images that can be read."""
 
     heights: Spread
     widths: Spread
@@ -78,15 +78,15 @@ class Duplicates:
     """Pictures that occur more than once.
 
     Attributes:
-        exact: the same pixels, in groups.
-        near: pairs of pictures whose pixels differ but which look alike; of each picture all its exact copies.
+        exact: groups of photos with the same pixels.
+        near: pairs of pictures that look alike though their pixels differ, each as the group of its exact copies.
     """
 
     exact: tuple[Group, ...]
     near: tuple[tuple[Group, Group], ...]
 
     def shared(self, first: str, second: str, near: bool = False) -> dict[str, str]:
-        """Photos of the second part that are equal to, or like, one of the first, and its name."""
+        """Map the id of each photo of the second part to an equal photo of the first part, or to a similar one."""
         both = [(group, group) for group in self.exact]
         if near:
             both = [*self.near, *((right, left) for left, right in self.near)]
@@ -99,7 +99,7 @@ class Duplicates:
         return shared
 
     def within(self, part: str, near: bool = False) -> list[list[Look]]:
-        """Groups in one part; near ones of pictures that are alike directly or through others of the part."""
+        """Return groups of equal photos within a part, or of photos that are similar directly or through others."""
         if not near:
             inside = [[look for look in group if look.part == part] for group in self.exact]
             return [group for group in inside if len(group) > 1]
@@ -114,10 +114,12 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was seen of a folder, part by part in its order.
+    """The summaries of all photos of a folder, part by part in the folder's order.
 
     Attributes:
-        alike: digests of pictures that are not equal but appear to be one photo, in pairs.
+        looks: one per photo.
+        classes: number of classes.
+        alike: pairs of digests of pictures that are not equal but appear to be the same photo.
     """
 
     looks: tuple[Look, ...]
@@ -125,24 +127,24 @@ class Survey:
     alike: tuple[tuple[str, str], ...] = ()
 
     def part(self, name: str) -> list[Look]:
-        """All photos of a part."""
+        """Return all photos of a part."""
         return [look for look in self.looks if look.part == name]
 
     def usable(self, part: str) -> list[Look]:
-        """Photos that have no problem."""
+        """Return the photos of a part that have no problem."""
         return [look for look in self.part(part) if look.problem is None]
 
     def unreadable(self, part: str) -> list[Look]:
-        """Photos that cannot be read, or whose mask cannot be used; ``problem`` says why."""
+        """Return the photos that cannot be read or whose mask cannot be used; ``problem`` says why."""
         return [look for look in self.part(part) if look.problem is not None]
 
     def images(self, part: str) -> list[int]:
-        """Usable images of each class; where pixels get labels, images with a pixel of it."""
+        """Count the usable images of each class; in segmentation, those with at least one pixel of it."""
         found = Counter(label for look in self.usable(part) for label in look.present)
         return [found[label] for label in range(self.classes)]
 
     def shares(self, part: str) -> list[float]:
-        """Share of each class in the labeled pixels of a part."""
+        """Compute the share of each class in the labeled pixels of a part."""
         totals = [0] * self.classes
         for look in self.usable(part):
             totals = [total + more for total, more in zip(totals, look.counts or totals, strict=True)]
@@ -150,7 +152,7 @@ class Survey:
 
     @cached_property
     def dimensions(self) -> Dimensions | None:
-        """None if there is no image that can be read."""
+        """Image sizes and aspect ratios; None if no image can be read."""
         sizes = [look.size for look in self.looks if look.size is not None]
         if not sizes:
             return None
@@ -159,7 +161,7 @@ class Survey:
 
     @cached_property
     def duplicates(self) -> Duplicates:
-        """Between and within parts."""
+        """Equal and similar pictures, within parts and between them."""
         pictures: dict[str, list[Look]] = {}
         for look in self.looks:
             if look.digest is not None:
@@ -170,7 +172,7 @@ class Survey:
 
 
 def survey(contents: FolderContents, on_progress: ProgressCallback | None = None) -> Survey:
-    """Look at every file, in threads, then again at those that may be copies; ``on_progress`` hears of both."""
+    """Look at every file, in threads, then again at those that may be copies; ``on_progress`` is called for both."""
     count = sum(len(photos) for _, photos in contents.parts())
     tasks = ((photo, part) for part, photos in contents.parts() for photo in photos)
     looks: list[Look] = []
@@ -184,7 +186,7 @@ def survey(contents: FolderContents, on_progress: ProgressCallback | None = None
 def _alike(
     contents: FolderContents, looks: Sequence[Look], on_progress: ProgressCallback | None
 ) -> tuple[tuple[str, str], ...]:
-    """Digests of pictures that appear to be one photo: candidates by their hashes are decoded again and compared."""
+    """Return pairs of digests of pictures that appear to be one photo, comparing candidates found by their hashes."""
     hashes = {look.digest: look.likeness for look in looks if look.digest is not None}
     digests = list(hashes)
     groups = [[digests[place] for place in group] for group in copies.candidates(list(hashes.values()))]
@@ -207,20 +209,20 @@ def _alike(
 def _thumbnail(path: Source) -> copies.Thumbnail | None:
     try:
         return copies.thumbnail(photo_files.read_photo(path))
-    except Exception:  # it was read before, and is not any more: the run will say so
+    except Exception:  # readable before but not any more: the run will report it
         return None
 
 
 def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Look:
-    """Decode a photo and its mask in full, so that files that are cut off are found too."""
+    """Decode a photo and its mask completely, so that truncated files are found too, and summarize them."""
     try:
         image = photo_files.read_photo(photo.path)
         finite = photo_files.is_finite(photo.path)
-    except Exception as error:  # the one file that no decoder foresaw must not end the survey of all others
+    except Exception as error:  # an unforeseen error of one file must not end the survey of all others
         return Look(photo.id, part, photo.label, problem=_line(photo, error))
     size = (image.shape[0], image.shape[1])
     seen = Look(photo.id, part, photo.label, size, _digest(image), likeness.dhash(image), finite=finite)
-    del image  # before the mask comes: of large pictures one at a time
+    del image  # before the mask is read, to save memory
     if photo.mask is None:
         return seen
     try:
@@ -228,7 +230,7 @@ def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Loo
         photo_files.require_size(photo.mask, mask.shape, size)
     except Exception as error:
         return replace(seen, problem=_line(photo, error))
-    histogram = Image.fromarray(mask).histogram()  # 256 numbers, without a wider copy of the plane
+    histogram = Image.fromarray(mask).histogram()  # unlike np.bincount, makes no int64 copy
     counts = tuple(histogram[: len(contents.classes)])
     return replace(seen, mask=_digest(mask), counts=counts, ignored=histogram[VOID] / mask.size)
 

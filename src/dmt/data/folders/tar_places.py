@@ -1,4 +1,4 @@
-"""Where tar files are: on this machine, or at a URL that fsspec or webdataset opens."""
+"""Access to tar files on this machine, or at a URL that fsspec or webdataset opens."""
 
 import os
 import re
@@ -18,26 +18,26 @@ INSTALL = "pip install 'dmt-vision[shards]'"
 HTTP = ("http:", "https:")
 
 ATTEMPTS, PAUSE = 3, 1.0
-"""How often a part of something elsewhere is asked for, and seconds to wait before the second time."""
+"""Attempts to read a part of a remote file, and seconds to wait after the first; the wait doubles every time."""
 
 WITHIN = ("zip", "tar", "libarchive", "reference", "dir")
-"""Kinds of URL by which fsspec looks into other files: those would name a place on this machine by themselves."""
+"""fsspec protocols that look inside other files; such a URL by itself would refer to a file on this machine."""
 
 
 def is_url(place: str) -> bool:
-    """Whether a word names something elsewhere. A file of that name comes first."""
+    """Return whether a text is a URL or pipe rather than a file; a file of that name takes precedence."""
     return ("://" in place or place.startswith("pipe:")) and not Path(place).exists()
 
 
 def named(places: str | Iterable[str]) -> tuple[str, ...]:
-    """Shards that a user names, as they are found from any folder. In a text they are separated by commas."""
+    """Return the shards that a user names, with absolute paths. In a single text they are separated by commas."""
     each_place = _separated(places) if isinstance(places, str) else places
     return tuple(place if is_url(place) else str(Path(place).absolute()) for place in each_place)
 
 
 def _separated(text: str) -> list[str]:
-    """At commas outside of braces. A file with a comma in its name cannot be told among several."""
-    if os.path.exists(text):  # noqa: PTH110 - a text longer than any name is no error to it
+    """Split a text at commas outside of braces, unless it is the name of one file that contains a comma."""
+    if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, no error if the text is too long for a file name
         return [text]
     places = [each.strip() for each in re.split(r",(?![^{]*\})", text) if each.strip()]
     for each in places if len(places) > 1 else ():
@@ -50,7 +50,7 @@ def _separated(text: str) -> list[str]:
 
 
 def expanded(places: Iterable[str]) -> list[str]:
-    """With ``{000..999}`` and ``{a,b}`` written out, as WebDataset does."""
+    """Expand ``{000..999}`` and ``{a,b}`` as WebDataset does."""
     found: list[str] = []
     for place in places:
         if "{" not in place or Path(place).exists():
@@ -68,7 +68,7 @@ def expanded(places: Iterable[str]) -> list[str]:
 
 
 def webdataset(what: str) -> Any:
-    """The library; a line says what needs it if it is not there."""
+    """Import webdataset. If it is not installed, the error says that ``what`` needs it."""
     try:
         import webdataset as library
     except ImportError:
@@ -77,7 +77,10 @@ def webdataset(what: str) -> Any:
 
 
 def stamp(place: str) -> str:
-    """What changes if a tar file does: of files name, size and time; of URLs name and size."""
+    """Return a text that changes if a tar file does.
+
+    It holds the name, the size and the modification time or, for URLs, the ETag or modification time if there is one.
+    """
     if not is_url(place):
         try:
             about = Path(place).stat()
@@ -87,13 +90,13 @@ def stamp(place: str) -> str:
     system, path = _system(place)
     try:
         about = system.info(path)
-    except Exception as error:  # every file system has errors of its own
+    except Exception as error:  # fsspec's file systems raise many kinds of errors
         raise _unreached(place, error) from error
     return f"{place}\0{about.get('size')}\0{about.get('ETag') or about.get('mtime') or ''}"
 
 
 def sends_parts(place: str) -> bool:
-    """Whether any part of a tar file can be had by itself. Some HTTP servers send whole files only."""
+    """Return whether parts of a tar file can be read by themselves. Some HTTP servers send whole files only."""
     if not (is_url(place) and place.startswith(HTTP)):
         return True
     system, path = _system(place)
@@ -101,7 +104,7 @@ def sends_parts(place: str) -> bool:
         with system.open(path, "rb", cache_type="none") as file:
             file.seek(1)
             return len(file.read(1)) == 1
-    except ValueError:  # fsspec's, when more comes than it asked for
+    except ValueError:  # raised by fsspec if the server sends more than requested
         return False
     except Exception as error:
         raise _unreached(place, error) from error
@@ -109,17 +112,17 @@ def sends_parts(place: str) -> bool:
 
 @contextmanager
 def reached(place: str) -> Iterator[None]:
-    """Within a tar file is read; a connection that breaks off is told."""
+    """Convert errors of the connection into a `DataError` while a tar file is read in this context."""
     try:
         yield
     except (DmtError, tarfile.TarError):
         raise
-    except Exception as error:  # of many libraries
+    except Exception as error:  # the underlying libraries raise many kinds of errors
         raise _unreached(place, error) from error
 
 
 def opened(place: str) -> IO[bytes]:
-    """A tar file in which any place can be read."""
+    """Open a tar file for random access."""
     try:
         if not is_url(place):
             return Path(place).open("rb")
@@ -132,7 +135,11 @@ def opened(place: str) -> IO[bytes]:
 
 
 def read(place: str, offset: int, size: int) -> bytes:
-    """Some bytes of a file."""
+    """Read ``size`` bytes of a file from ``offset`` on; a remote file is tried several times.
+
+    Raises:
+        UnreachableError: if a remote file cannot be read in any attempt.
+    """
     if not is_url(place):
         with Path(place).open("rb", buffering=0) as file:
             file.seek(offset)
@@ -143,7 +150,7 @@ def read(place: str, offset: int, size: int) -> bytes:
             return cast(bytes, system.cat_file(path, start=offset, end=offset + size))
         except FileNotFoundError:
             raise
-        except Exception as error:  # of many libraries
+        except Exception as error:  # the underlying libraries raise many kinds of errors
             last = error
             time.sleep(PAUSE * 2**attempt)
     why = " ".join(str(last).split()) or type(last).__name__
@@ -151,12 +158,12 @@ def read(place: str, offset: int, size: int) -> bytes:
 
 
 def streamed(place: str) -> IO[bytes]:
-    """A tar file from its begin to its end, once."""
+    """Open a tar file for reading once from start to end."""
     if not is_url(place):
         return opened(place)
     try:
         return opened(place) if sends_parts(place) else _whole(place)
-    except ConfigError:  # nothing that fsspec reads here, but curl or a pipe may
+    except ConfigError:  # not readable by fsspec, but perhaps by curl or a pipe
         library = webdataset(f"reading {shown(place)}")
         if place.startswith(HTTP) and shutil.which("curl") is None:
             raise
@@ -164,16 +171,16 @@ def streamed(place: str) -> IO[bytes]:
 
 
 def _whole(place: str) -> IO[bytes]:
-    """A file of an HTTP server, in one piece."""
-    import aiohttp  # by which fsspec reads from such servers
+    """Open a file of an HTTP server that sends it only as a whole."""
+    import aiohttp  # which fsspec uses for HTTP
 
-    # however long that takes: nets work on what came so far
+    # no time limit: images are processed while the rest is being downloaded
     system, path = _system(place, client_kwargs={"timeout": aiohttp.ClientTimeout(total=None)})
     return cast(IO[bytes], system.open(path, "rb", block_size=0))
 
 
 def _system(place: str, **options: Any) -> tuple[Any, str]:
-    """The file system of fsspec that reads parts of a URL."""
+    """Return fsspec's file system for a URL, and the path within it."""
     if "://" not in place or "::" in place or place.partition("://")[0] in WITHIN:
         raise ConfigError(f"parts of {shown(place)} cannot be read; give files, or URLs that fsspec opens")
     try:
@@ -184,7 +191,7 @@ def _system(place: str, **options: Any) -> tuple[Any, str]:
         raise ConfigError(
             f"parts of {shown(place)} cannot be read here: {error}; pip install {_package(place)}, or copy the shards"
         ) from error
-    except Exception as error:  # of many libraries
+    except Exception as error:  # the underlying libraries raise many kinds of errors
         why = " ".join(str(error).split()) or type(error).__name__
         raise ConfigError(
             f"parts of {shown(place)} cannot be read here: {why}; install it, or copy the shards"
@@ -193,7 +200,7 @@ def _system(place: str, **options: Any) -> tuple[Any, str]:
 
 
 def _package(place: str) -> str:
-    """What fsspec needs for a kind of URL."""
+    """Return what to install with pip so that fsspec can read this kind of URL."""
     return f"'fsspec[{'http' if place.startswith(HTTP) else place.partition('://')[0]}]'"
 
 

@@ -1,1 +1,1 @@
-"""Images that get one label each: data sets, splits, augmentation, batches."""
+"""Image classification: data sets, splits, augmentation, batches."""

@@ -1,4 +1,4 @@
-"""Knows the truth of unlabeled images."""
+"""The audit of image classification, which knows the ground truth of unlabeled images."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ from dmt.types import IGNORE
 
 
 class ImageAudit(Audit[Tensor]):
-    """Checks pseudo labels of images. All of them are stored, so all are judged when their stage is done."""
+    """Checks pseudo labels of images. All of them are stored, so all can be judged when their stage is done."""
 
     def pseudo_labels(
         self, labels: PseudoLabels[Tensor], weigh: Weigh | None, device: torch.device, observed: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Error of the most confident 20…100 % of *all* labels and, of those kept, all that a `Tally` counts."""
+        """Return the error of the most confident 20…100 % of *all* labels and the `Tally` of the kept ones."""
         weighed = None if weigh is None else _gathered(weigh, labels.labels)
         if self._truth is None:
             return {} if weighed is None else {"weight_kept": _mean(weighed.weights, labels.selected.float())}
@@ -41,7 +41,7 @@ class ImageAudit(Audit[Tensor]):
 
 
 def _gathered(weigh: Weigh, labels: Tensor) -> Weighed:
-    """What is learned of every image and how much that counts, in order and on the host."""
+    """Collect the learned label, loss weight and case of every image, in order and on the host."""
     count = len(labels)
     learned, weights, cases = torch.empty_like(labels), torch.empty(count), torch.empty_like(labels)
     asked = True

@@ -1,8 +1,8 @@
-"""Augmentation policies by name: (N, C, H, W) uint8 in, the same out, with draws of its own for every image.
+"""Augmentation policies by name. They map (N, C, H, W) uint8 to the same, with separate random draws for every image.
 
-A policy draws first and applies then: the draws are a tree of tensors, and applying them is the same tensor code in
-every step, without randomness. Every kind of view has its policy: Baseline and rounds see ``train``, online methods
-see ``weak`` and ``strong`` ones.
+A policy first draws a tree of random tensors, then applies it. Applying is deterministic tensor code, the same in
+every step. Every kind of view has its policy: Baseline and rounds see ``train`` views, online methods ``weak`` and
+``strong`` ones.
 """
 
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ from dmt.types import STRONG, TRAIN, WEAK
 
 
 class Augment(Protocol):
-    """What a policy is."""
+    """Interface of an augmentation policy."""
 
     @property
     def mirrors(self) -> bool:
-        """Whether some images come with left and right exchanged."""
+        """Whether some images are mirrored horizontally."""
 
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> Any:
-        """What becomes of ``count`` images: a tree of tensors."""
+        """Draw the augmentation of ``count`` images, as a tree of tensors."""
 
     def apply(self, images: Tensor, draws: Any) -> Tensor:
-        """The images, changed as drawn."""
+        """Augment images as drawn."""
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """Images as they are."""
+    """No augmentation."""
 
     mirrors: ClassVar[bool] = False
 
@@ -47,7 +47,7 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Crop:
-    """A random crop of the padded image, then maybe a horizontal flip."""
+    """A random crop of the padded image, then a random horizontal flip if ``flip``."""
 
     padding: int
     fill: int
@@ -69,7 +69,7 @@ class Strong:
     """The augmentation of the paper (docs/decisions, 10): crop, flip, then a random operation of random magnitude.
 
     Attributes:
-        operations: how many follow each other; the paper has one.
+        operations: number of operations in sequence; one in the paper.
     """
 
     crop: Crop
@@ -95,7 +95,7 @@ class Strong:
 
 
 class Look(NamedTuple):
-    """Which part of a photo is seen, and in which light; light is (2, N), factors for brightness and contrast."""
+    """Draws of `Photo`: the crop, and factors (2, N) for brightness and contrast."""
 
     part: geometry.Part
     light: Tensor
@@ -103,14 +103,17 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Photo:
-    """What fine-tuning on photos usually sees: a random part of each, as large as the whole, in slightly other light.
+    """The usual augmentation for fine-tuning on photos: a random resized crop, flip, brightness and contrast jitter.
 
-    The part is mirrored half of the time.
+    Attributes:
+        area: least and greatest area of the crop, as a share of the image.
+        aspect: greatest factor by which the crop's aspect ratio may differ from the image's.
+        light: brightness and contrast factors are drawn from 1 − light to 1 + light.
     """
 
     area: tuple[float, float]
     aspect: float
-    light: float  # factors from 1 − l to 1 + l
+    light: float
     mirrors: ClassVar[bool] = True
 
     def draw(self, count: int, generator: torch.Generator, device: torch.device) -> Look:
@@ -126,7 +129,7 @@ class Photo:
 
 
 class Hole(NamedTuple):
-    """Where a square is cut out of each image, as shares of the image; every field is (N,)."""
+    """The center of a square to cut out of each image, relative to its sides; every field is (N,)."""
 
     x: Tensor
     y: Tensor
@@ -139,7 +142,7 @@ def draw_hole(count: int, generator: torch.Generator, device: torch.device) -> H
 
 
 def cut_hole(images: Tensor, hole: Hole, share: float, fill: int) -> Tensor:
-    """Images with a square of ``share`` of their shorter side filled, cut off at their edge."""
+    """Fill a square in each image, with a side of ``share`` of the image's shorter side, clipped at the edge."""
     height, width = images.shape[-2:]
     side = share * min(height, width)
 
@@ -153,11 +156,11 @@ def cut_hole(images: Tensor, hole: Hole, share: float, fill: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Faded:
-    """A strong view that needs no colors: crop, another brightness, and a hole."""
+    """A strong view that also works on gray images: crop, brightness jitter, and a cut-out square."""
 
     crop: Crop
-    brightness: float  # factors from 1 − b to 1 + b
-    hole: float  # share of the shorter side
+    brightness: float  # factors are drawn from 1 − brightness to 1 + brightness
+    hole: float  # side of the square, as a share of the image's shorter side
 
     @property
     def mirrors(self) -> bool:
@@ -175,14 +178,14 @@ class Faded:
 
 @dataclass(frozen=True)
 class Stronger:
-    """FixMatch's strong view: crop, flip, some random operations that each come with a chance, and a hole."""
+    """FixMatch's strong view: crop, flip, several random operations with a probability each, and a cut-out square."""
 
     crop: Crop
     policy: randaugment.Policy
     pool: tuple[int, ...]
     operations: int
     chance: float
-    hole: float  # share of the shorter side
+    hole: float  # side of the square, as a share of the image's shorter side
 
     @property
     def mirrors(self) -> bool:
@@ -219,7 +222,7 @@ POLICIES: dict[str, Augment] = {
 
 
 def views(train: str, weak: str | None = None, strong: str | None = None) -> dict[str, Augment]:
-    """The policy of every kind of view. What is not named follows from the policy that Baseline and rounds see."""
+    """Return the policy of every kind of view. Those not named follow from the policy of ``train`` views."""
     plain = train in ("none", "shift")
     usual = "shift" if plain else "photo" if train == "photo" else "crop-flip"
     names = {TRAIN: train, WEAK: weak or usual}
@@ -228,7 +231,7 @@ def views(train: str, weak: str | None = None, strong: str | None = None) -> dic
 
 
 def require_shown(name: str, view: LabelingView) -> None:
-    """Refuse a view for labeling that nets never see in training with this policy."""
+    """Refuse a labeling view that nets never see in training with this policy."""
     if view.scale != 1:
         raise ConfigError(
             f"labeling_views={view.scale:g}: scales are for pixels; images that get one label take flip and dropout"

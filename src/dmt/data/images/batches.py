@@ -1,4 +1,4 @@
-"""Steps of equal shape from data held on the device. Any step can be asked for, in any order."""
+"""Batches of images kept on the device. All have the same shape, and any step can be drawn in any order."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -18,10 +18,10 @@ from dmt.types import TRAIN, Batch, BatchPlan, BatchShape, Target
 
 
 class Order:
-    """An endless row of permutations of ``count`` positions, cut into steps of ``size``.
+    """An endless sequence of permutations of ``count`` positions, cut into steps of ``size``.
 
-    A step that reaches the end of one permutation is filled from the next, so that every step has one shape and
-    no position waits more than two passes.
+    A step that reaches the end of a permutation continues with the next one. So all steps have the same size, and
+    no position is missing for more than two passes.
     """
 
     def __init__(self, count: int, size: int, *names: str | int) -> None:
@@ -30,7 +30,7 @@ class Order:
         self._recent: OrderedDict[int, np.ndarray] = OrderedDict()
 
     def __call__(self, step: int) -> np.ndarray:
-        """Positions of this step, (size,) int64."""
+        """Return the positions of a step, (size,) int64."""
         start = step * self.size
         first, last = start // self.count, (start + self.size - 1) // self.count
         row = np.concatenate([self._permutation(number) for number in range(first, last + 1)])
@@ -46,32 +46,33 @@ class Order:
 
 
 class Drawn(NamedTuple):
-    """What a step of `ImageBatches` takes: which images, and how each kind of view is made."""
+    """The images of one `ImageBatches` step, and the random draws of their augmentation."""
 
     labeled: Tensor  # (L,) positions
-    unlabeled: Tensor | None  # (U,) positions among those that teach
-    augment: tuple[Any, ...]  # draws of each kind of view, in the order of `ImageBatches.kinds`
-    others: Tensor | None = None  # (U, C, H, W) uint8, the unlabeled images, where they are not held
+    unlabeled: Tensor | None  # (U,) positions among the images with a target
+    augment: tuple[Any, ...]  # draws for each kind of view, in the order of `ImageBatches.kinds`
+    others: Tensor | None = None  # (U, C, H, W) uint8, the unlabeled images, if they are not kept on the device
 
 
 class Unlabeled(NamedTuple):
-    """Unlabeled images and, if the stage learns from a store, which of them teach what."""
+    """Unlabeled images and, if the stage learns from stored pseudo labels, the target of the kept ones."""
 
     images: Tensor | Squares  # (N, C, H, W) uint8
-    taught: tuple[Tensor, Target] | None = None  # positions of those that teach, and their target
+    taught: tuple[Tensor, Target] | None = None  # positions of the images with a target, and their target
 
 
 class ImageBatches:
-    """Batches of small images that fit on the device as uint8: gathered, augmented and scaled there.
+    """Batches of small images that fit on the device as uint8, where they are gathered, augmented and scaled.
 
-    Views of one kind, and labeled images seen in that kind, are augmented together, each image by draws of its own.
+    All views of one kind, and the labeled images if they use that kind, are augmented in one call. Every image has its
+    own random draws.
 
     Args:
-        labeled: images with truth.
-        plan: how many images of which views each step takes.
-        policies: the augmentation of every kind of view.
-        execution: where the batches are needed, and whether to compile their making.
-        unlabeled: the unlabeled images, if the plan asks for any.
+        labeled: images with labels.
+        plan: the number of images per step, and their views.
+        policies: the augmentation policy of every kind of view.
+        execution: the device, and whether to compile the augmentation.
+        unlabeled: the unlabeled images; required if the plan has views.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class ImageBatches:
         self._unlabeled: Tensor | Squares | None = None
         self._taught: tuple[Tensor, Target] | None = None
         self._read: ReadAhead | None = None
-        # gathering stays outside: its shapes depend on the number of images, the rest only on the size of a step
+        # gathering is not compiled: its shapes depend on the number of images, not only on the size of a step
         self._changed = execution.compiled(_changed)
         if plan.views:
             assert unlabeled is not None, "a plan with views needs unlabeled images"
@@ -100,7 +101,7 @@ class ImageBatches:
             count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
             self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
             if isinstance(unlabeled.images, Squares):
-                order = Order(count, plan.unlabeled, plan.seed, "pseudo order")  # for another thread
+                order = Order(count, plan.unlabeled, plan.seed, "pseudo order")  # used by another thread
                 rows = slice(None) if self._processes is None else self._processes.rows(plan.unlabeled)
                 self._read = ReadAhead(partial(_read, unlabeled.images, unlabeled.taught, order, rows))
         height, width = self._images.shape[-2:]
@@ -109,7 +110,7 @@ class ImageBatches:
         self._policies = {kind: policies[kind] for kind in self.kinds}
 
     def draw(self, step: int) -> Drawn:
-        """What this step takes; the same for the same step, whatever was asked before."""
+        """Draw the images and augmentation of a step. The result depends only on the step, not on earlier calls."""
         return Drawn(
             labeled=trees.send(self._order(step), self._device),
             unlabeled=None if self._unlabeled is None else trees.send(self._unlabeled_order(step), self._device),
@@ -118,7 +119,11 @@ class ImageBatches:
         )
 
     def _others(self, mine: Tensor) -> Tensor:
-        """The unlabeled images of a step, of which several processes have read their own part each."""
+        """Return the unlabeled images of a step on the device; with several processes, gather the rows that each read.
+
+        Args:
+            mine: (n, C, H, W) uint8, the rows that this process has read.
+        """
         sent = trees.send(mine.numpy(), self._device)
         return sent if self._processes is None else self._processes.all_rows(sent, self.shape.unlabeled)
 
@@ -133,7 +138,7 @@ class ImageBatches:
         return [view for view in self._plan.views if kind_of(view) == kind]
 
     def make(self, drawn: Drawn) -> Batch:
-        """The batch that was drawn."""
+        """Gather and augment the batch for these draws."""
         images, truth = self._images[drawn.labeled], self._truth[drawn.labeled]
         if self._unlabeled is None or drawn.unlabeled is None:
             (draws,) = drawn.augment
@@ -147,7 +152,7 @@ class ImageBatches:
         return Batch(labeled, truth, views, target, positions)
 
     def _views(self, images: Tensor, others: Tensor, draws: tuple[Any, ...]) -> tuple[dict[str, Tensor], Tensor]:
-        """All views by name, and the labeled images in theirs. Within a kind unlabeled images come first."""
+        """Return all views by name, and the augmented labeled images. Draws of unlabeled images come first."""
         made: dict[str, Tensor] = {}
         labeled = images
         for kind, drawn in zip(self.kinds, draws, strict=True):
@@ -162,18 +167,18 @@ class ImageBatches:
 
 
 def _read(images: Squares, taught: tuple[Tensor, Target] | None, order: Order, rows: slice, step: int) -> Tensor:
-    """Some of the unlabeled images of a step, on the host."""
+    """Read the given rows of a step's unlabeled images on the host."""
     positions = torch.from_numpy(order(step)[rows])
     return images[positions if taught is None else taught[0][positions]]
 
 
 def starts(images: int, count: int, wanted: Callable[[int], bool]) -> list[int]:
-    """Where parts of so many images begin, of those parts that are wanted by their number."""
+    """Return the first position of each wanted part, if the images are cut into parts of ``count``."""
     return [start for number, start in enumerate(range(0, images, count)) if wanted(number)]
 
 
 def kind_of(view: str) -> str:
-    """How a view is made: its name without digits."""
+    """Return the kind of a view, its name without trailing digits: ``strong`` for ``strong2``."""
     return view.rstrip("0123456789")
 
 
@@ -182,5 +187,5 @@ def _changed(policy: Augment, images: Tensor, draws: Any) -> Tensor:
 
 
 def scale(images: Tensor) -> Tensor:
-    """uint8 to float32 in [0, 1]: what every net of ours takes. Normalization belongs to the net."""
+    """Convert uint8 to float32 in [0, 1], the input range of every net. Normalization is part of the net."""
     return images.float() / 255.0

@@ -1,6 +1,6 @@
-"""CIFAR-10 as it is published: a folder of Python or binary batches, or the archive of either.
+"""CIFAR-10 as published: a folder of Python or binary batches, or the archive of either.
 
-Archives are read in memory and never unpacked: a run does not write into a folder of data.
+Archives are read in memory and never unpacked, since a run does not write into data folders.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ ARCHIVE_MD5 = {
     "cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530",
 }
 
-_PIXELS = 3 * 32 * 32  # bytes of one image: all of red, then green, then blue, each row by row
+_PIXELS = 3 * 32 * 32  # bytes per image: the red plane, then green, then blue, each row by row
 _TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
 _TEST = "test_batch"
 _AGAIN = "put the original CIFAR-10 file there"
@@ -34,9 +34,9 @@ _AGAIN = "put the original CIFAR-10 file there"
 _Batch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]  # images (n, 3072), labels (n,)
 
 
-@dataclass(frozen=True, eq=False)  # tensors have no single truth value to compare by
+@dataclass(frozen=True, eq=False)  # comparing tensors with == does not give a bool
 class Cifar10:
-    """Both sets in their published order. Images uint8 (N, 3, 32, 32), labels int64 (N,) in 0..9."""
+    """Training and test set in the published order. Images are uint8 (N, 3, 32, 32), labels int64 (N,) in 0..9."""
 
     train_images: torch.Tensor
     train_labels: torch.Tensor
@@ -45,7 +45,7 @@ class Cifar10:
 
 
 def read(folder: Path) -> Cifar10:
-    """CIFAR-10 from `folder`: from batches in it, a folder of batches in it, or an archive in it."""
+    """Read CIFAR-10 from `folder`, which holds batches, a folder of batches, or an archive."""
     try:
         source = _find(folder)
         if source is None:
@@ -62,7 +62,7 @@ def read(folder: Path) -> Cifar10:
 
 
 def open_or_download(folder: Path, notify: Callable[[str], None]) -> Cifar10:
-    """CIFAR-10 from `folder`, which first gets the official archive where it holds nothing of CIFAR-10."""
+    """Read CIFAR-10 from `folder`; if nothing of it is there, download the official archive first."""
     if _holds_nothing(folder):
         archive = folder / "cifar-10-python.tar.gz"
         try:
@@ -77,7 +77,7 @@ def open_or_download(folder: Path, notify: Callable[[str], None]) -> Cifar10:
 
 @dataclass(frozen=True)
 class _Layout:
-    """One of the two published forms."""
+    """One of the two published formats: file names, and the parser of a batch."""
 
     folder: str
     archive: str
@@ -85,7 +85,7 @@ class _Layout:
     parse: Callable[[bytes, str], _Batch]
 
     def files(self) -> dict[str, str]:
-        """File name of each batch -> name of the batch."""
+        """Return the file name of each batch, mapped to the name of the batch."""
         return {name + self.suffix: name for name in (*_TRAIN, _TEST)}
 
 
@@ -95,7 +95,7 @@ class _Folder:
     layout: _Layout
 
     def files(self) -> Iterator[tuple[str, bytes, str]]:
-        """Name, content and, for errors, whereabouts of each batch."""
+        """Yield the name and content of each batch and, for error messages, its path."""
         for file, name in self.layout.files().items():
             path = self.path / file
             if not path.exists():
@@ -109,7 +109,7 @@ class _Archive:
     layout: _Layout
 
     def files(self) -> Iterator[tuple[str, bytes, str]]:
-        """As of a folder, but in the archive's own order: to go back in it is to unpack it from its start."""
+        """Yield the same in the order of the archive, which is decompressed once, without seeking back."""
         remedy = f"delete it and download it again ({_SITE}{self.path.name})"
         missing = {f"{self.layout.folder}/{file}": name for file, name in self.layout.files().items()}
         with self.path.open("rb") as stream:
@@ -129,7 +129,7 @@ class _Archive:
 
 
 def _find(folder: Path) -> _Folder | _Archive | None:
-    """Where in `folder` the data is; the first find counts, even if it then proves incomplete."""
+    """Find the data in `folder`. The first match is used, even if it turns out to be incomplete."""
     if folder.is_file():
         raise DataError(f"{folder} is a file; give the folder that holds it")
     for layout in _LAYOUTS:
@@ -147,12 +147,12 @@ def _find(folder: Path) -> _Folder | _Archive | None:
 def _holds_nothing(folder: Path) -> bool:
     try:
         return _find(folder) is None
-    except OSError:  # a folder that may not be searched: reading it says so
+    except OSError:  # a folder without read permission: reading it will report that
         return False
 
 
 def _python_batch(raw: bytes, where: str) -> _Batch:
-    """A pickled dict of Python 2 with b"data" (n, 3072) and b"labels", a list of n ints."""
+    """Parse a pickled dict of Python 2 with b"data", an array (n, 3072), and b"labels", a list of n ints."""
     content = safe_pickle.load(io.BytesIO(raw), where)
     if not isinstance(content, dict) or not {b"data", b"labels"} <= content.keys():
         raise DataError(f"{where} holds no 'data' and 'labels'; {_AGAIN}")
@@ -169,7 +169,7 @@ def _python_batch(raw: bytes, where: str) -> _Batch:
 
 
 def _binary_batch(raw: bytes, where: str) -> _Batch:
-    """Records of one byte for the label and 3072 for the image, without a header."""
+    """Parse records of one label byte and 3072 image bytes, without a header."""
     if not raw or len(raw) % (1 + _PIXELS):
         raise DataError(f"{where} has {len(raw)} bytes, not a positive multiple of {1 + _PIXELS}; {_AGAIN}")
     records = np.frombuffer(raw, dtype=np.uint8).reshape(-1, 1 + _PIXELS)
@@ -179,7 +179,7 @@ def _binary_batch(raw: bytes, where: str) -> _Batch:
 
 
 def _joined(batches: Iterable[_Batch]) -> tuple[torch.Tensor, torch.Tensor]:
-    """One set: images (N, 3, 32, 32) and labels (N,). The copies own their memory."""
+    """Concatenate batches to images (N, 3, 32, 32) and labels (N,), copying the data."""
     images, labels = zip(*batches, strict=True)
     return (
         torch.from_numpy(np.concatenate(images).reshape(-1, 3, 32, 32)),

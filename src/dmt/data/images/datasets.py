@@ -1,4 +1,4 @@
-"""The data sets we know by name: what can be said of each without opening it, and how to open it."""
+"""Classification data sets known by name: their properties, and how to read them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +15,15 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set before it is opened.
+    """Properties of a data set, known without opening it.
 
     Attributes:
+        name: as options name it.
+        classes: names of the classes, in order.
         train, test: number of images.
         shape: (C, H, W) of every image.
-        normalization: what nets trained on it from scratch use.
-        read: (folder, notify) -> (train, test).
+        normalization: used by nets that are trained on it from scratch.
+        read: maps (folder, notify) to (train, test).
     """
 
     name: str

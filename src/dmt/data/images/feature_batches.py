@@ -1,4 +1,4 @@
-"""Steps of equal shape from features that were computed before: one of the stored views of each image at random."""
+"""Batches of precomputed features: for each image, one of its stored views at random."""
 
 from typing import NamedTuple
 
@@ -12,24 +12,24 @@ from dmt.data.sets import LabeledSet
 from dmt.types import STRONG, TRAIN, Batch, BatchPlan, BatchShape, Target
 
 GENTLE = 2
-"""Views that are the image or its mirror image: weak ones. The rest, crops, are strong."""
+"""Number of weak views: the image and its mirror image come first. All further views, crops, are strong."""
 
 
 class DrawnFeatures(NamedTuple):
-    """What a step takes: rows, each an image and one of its views."""
+    """The images and stored views of one step, as rows (position, view)."""
 
-    labeled: Tensor  # (L, 2) positions and views
-    unlabeled: tuple[Tensor, ...]  # of every view that the plan names, (U, 2); positions are among those that teach
+    labeled: Tensor  # (L, 2)
+    unlabeled: tuple[Tensor, ...]  # (U, 2) for every view of the plan; positions are among the images with a target
 
 
 class FeatureBatches:
-    """Batches of features.
+    """Batches of stored features in place of images.
 
     Args:
-        labeled: features (N, V, F) with truth.
-        plan: how many images of which views each step takes.
-        execution: where the batches are needed.
-        unlabeled: features of the unlabeled images, if the plan asks for any.
+        labeled: features (N, V, F) and labels.
+        plan: the number of images per step, and their views.
+        execution: gives the device of the batches.
+        unlabeled: features of the unlabeled images; required if the plan has views.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class FeatureBatches:
                 self._taught = positions.to(self._device), target.to(self._device)
             count = len(unlabeled.images if unlabeled.taught is None else unlabeled.taught[0])
             self._unlabeled_order = Order(count, plan.unlabeled, plan.seed, "pseudo order")
-        # there is no height and width: a feature is what the encoder made of all pixels
+        # a feature vector describes the whole image, so height and width are 1
         self.shape = BatchShape(plan.labeled, plan.unlabeled if plan.views else 0, 1, 1)
 
     def draw(self, step: int) -> DrawnFeatures:
-        """What this step takes; the same for the same step, whatever was asked before."""
+        """Draw the images and views of a step. The result depends only on the step, not on earlier calls."""
         rng = streams.stream(self._plan.seed, "views", step)
         labeled = self._rows(self._order(step), self._features, self._plan.labeled_view, rng)
         if self._unlabeled is None:
@@ -70,7 +70,7 @@ class FeatureBatches:
         return trees.send(np.stack([positions, rng.integers(low, high, len(positions))], 1), self._device)
 
     def make(self, drawn: DrawnFeatures) -> Batch:
-        """The batch that was drawn."""
+        """Gather the batch for these draws."""
         positions, views = drawn.labeled.unbind(1)
         images, truth = self._features[positions, views].float(), self._truth[positions]
         if self._unlabeled is None:

@@ -1,7 +1,7 @@
-"""Moving pixels about: random crop and flip, and affine maps, each as one gather over the whole batch.
+"""Geometric augmentation: random crop and flip, zoom, and affine maps, each vectorized over the whole batch.
 
-Shapes never depend on values and nothing is read back from the device: all of it can be compiled, or captured
-in a CUDA graph. Drawing is apart from applying: the draws are plain tensors that a test can set by hand.
+Shapes never depend on values and nothing is read back from the device, so all of it can be compiled or captured
+in a CUDA graph. Random draws are separate from their application: they are plain tensors that a test can set.
 """
 
 from typing import NamedTuple
@@ -10,14 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-FIXED_POINT = 65536  # Pillow keeps affine coordinates in 1/65536 of a pixel
+FIXED_POINT = 65536  # Pillow computes affine coordinates in units of 1/65536 pixel
 
 
 class CropFlip(NamedTuple):
-    """Where each image's window lies and whether it is mirrored; every field is (N,).
+    """The crop window of each image and whether it is mirrored; every field is (N,).
 
-    Offsets count from the image's own corner, so they lie in −padding … padding and say all there is to know
-    about the padding.
+    Offsets are relative to the corner of the unpadded image, so they lie in −padding … padding, and the padding itself
+    need not be stored.
     """
 
     dx: Tensor
@@ -28,18 +28,18 @@ class CropFlip(NamedTuple):
 def draw_crop_flip(
     count: int, padding: int, flip: bool, generator: torch.Generator, device: torch.device | str
 ) -> CropFlip:
-    """Draw a window for each of `count` images, and a fair coin for its mirror image if `flip`."""
+    """Draw a crop window for each of `count` images and, if `flip`, mirror it with probability 0.5."""
     dx, dy = torch.randint(-padding, padding + 1, (2, count), generator=generator, device=device)
-    # The coin is drawn even when unused: switching flips off leaves every later draw of the stream in place.
+    # Drawn even if unused, so that switching flips off does not change any later draw of the stream.
     coin = torch.randint(0, 2, (count,), generator=generator, device=device)
     return CropFlip(dx, dy, coin.bool() if flip else torch.zeros_like(coin, dtype=torch.bool))
 
 
 def crop_flip(images: Tensor, draws: CropFlip, fill: int) -> Tensor:
-    """Crop each image (N, C, H, W), keeping its size, with `fill` where the window leaves it; then mirror."""
+    """Shift each image (N, C, H, W) by its window, with `fill` outside of the image, then mirror; the size stays."""
     height, width = images.shape[-2:]
     x = torch.arange(width, device=images.device)
-    # The crop comes first, so the mirror reverses the window rather than the image under it.
+    # The crop comes first: mirroring reverses the window, not the image below it.
     x = torch.where(draws.flipped[:, None], width - 1 - x, x)  # (N, W)
     columns = x + draws.dx[:, None]
     rows = torch.arange(height, device=images.device) + draws.dy[:, None]  # (N, H)
@@ -47,11 +47,11 @@ def crop_flip(images: Tensor, draws: CropFlip, fill: int) -> Tensor:
 
 
 class Part(NamedTuple):
-    """A part of each image and whether it is mirrored; every field is (N,). Lengths are shares of the image's."""
+    """A crop of each image and whether it is mirrored; every field is (N,). Lengths are relative to the image."""
 
     width: Tensor
     height: Tensor
-    x: Tensor  # of the part's center, from −1 at the left edge to 1 at the right
+    x: Tensor  # of the crop's center, from −1 at the left edge of the image to 1 at the right
     y: Tensor
     flipped: Tensor
 
@@ -59,11 +59,14 @@ class Part(NamedTuple):
 def draw_part(
     count: int, area: tuple[float, float], aspect: float, generator: torch.Generator, device: torch.device | str
 ) -> Part:
-    """Draw a part of each of ``count`` images, and a fair coin for its mirror image.
+    """Draw a crop of each of ``count`` images, mirrored with probability 0.5.
 
     Args:
-        area: of the part, as a share of the image, from … to.
-        aspect: by how much it may be wider or taller than the image is.
+        count: number of images.
+        area: least and greatest area of the crop, as a share of the image.
+        aspect: greatest factor by which the crop's aspect ratio may differ from the image's.
+        generator: source of randomness, on the device.
+        device: where the draws are needed.
     """
     uniform = torch.rand((5, count), generator=generator, device=device)
     low, high = area
@@ -74,7 +77,7 @@ def draw_part(
 
 
 def enlarge(images: Tensor, part: Part) -> Tensor:
-    """The part of each image (N, C, H, W), as large as the whole, between pixels by bilinear interpolation; uint8."""
+    """Resize the crop of each image (N, C, H, W) to the size of the whole image, bilinearly; uint8."""
     height, width = images.shape[-2:]
     centers = [(2 * torch.arange(length, device=images.device) + 1) / length - 1 for length in (height, width)]
     across = torch.where(part.flipped, -part.width, part.width)
@@ -87,27 +90,27 @@ def enlarge(images: Tensor, part: Part) -> Tensor:
 
 
 def affine(images: Tensor, matrix: Tensor) -> Tensor:
-    """Map every image (N, C, H, W) by its own `matrix` (N, 6), nearest pixel, black outside.
+    """Transform every image (N, C, H, W) by its own `matrix` (N, 6): nearest neighbor, black outside of the image.
 
-    A matrix (a, b, c, d, e, f) says where an output pixel comes from: x' = a·x + b·y + c, y' = d·x + e·y + f,
-    with x and y at pixel centers. The fixed-point arithmetic is that of Pillow's `Image.transform`, so the
-    results are its results, pixel for pixel.
+    A matrix (a, b, c, d, e, f) maps output to input coordinates: x' = a·x + b·y + c, y' = d·x + e·y + f, with x and y
+    at pixel centers. The fixed-point arithmetic is that of Pillow's `Image.transform`, so results are equal to
+    Pillow's pixel for pixel.
     """
     height, width = images.shape[-2:]
     a, b, c, d, e, f = matrix.double().unbind(1)
-    # c and f absorb the half pixel that moves x and y from corners to centers.
+    # c and f include the half pixel from a pixel's corner to its center.
     terms = torch.stack([a, b, c + a * 0.5 + b * 0.5, d, e, f + d * 0.5 + e * 0.5])  # (6, N)
     fixed = torch.floor(terms * FIXED_POINT + 0.5).to(torch.int32)
     a, b, c, d, e, f = fixed[:, :, None, None].unbind(0)  # each (N, 1, 1)
     x = torch.arange(width, device=images.device, dtype=torch.int32)
     y = torch.arange(height, device=images.device, dtype=torch.int32)[:, None]
-    columns = (a * x + b * y + c) >> 16  # (N, H, W); the shift floors, also below zero
+    columns = (a * x + b * y + c) >> 16  # (N, H, W); the shift rounds down, also negative values
     rows = (d * x + e * y + f) >> 16
     return _sample(images, rows, columns, fill=0)
 
 
 def _sample(images: Tensor, rows: Tensor, columns: Tensor, fill: int) -> Tensor:
-    """Pixel (rows, columns) of each image, `fill` outside; both broadcast to (N, H, W)."""
+    """Return pixel (rows, columns) of each image, `fill` outside; both indices broadcast to (N, H, W)."""
     channels, height, width = images.shape[1:]
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)  # (N, H, W)
     flat = rows.clamp(0, height - 1) * width + columns.clamp(0, width - 1)

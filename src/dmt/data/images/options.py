@@ -1,4 +1,4 @@
-"""Which images, and how many of them are labeled."""
+"""Options of classification data sets."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from dmt.types import Sizes
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Which images, and how many of them are labeled."""
+    """Options of a classification data set: which one, how many labels, and the augmentation."""
 
     dataset: str = option("digits", "the data set (a preset's name stands for one)")
     labels: int = option(100, "labeled images in all, the same number of each class")
@@ -47,15 +47,15 @@ class DataOptions:
 
     @property
     def policies(self) -> dict[str, Augment]:
-        """The augmentation of every kind of view."""
+        """The augmentation policy of every kind of view."""
         return augment.views(self.augment, self.augment_weak, self.augment_strong)
 
     def require_shown(self, view: LabelingView) -> None:
-        """Refuse a view for labeling that nets never see in training."""
+        """Refuse a labeling view that nets never see in training."""
         augment.require_shown(self.augment, view)
 
     @property
     def sizes(self) -> Sizes:
-        """Known without opening the data."""
+        """Numbers of images, computed without opening the data."""
         train = DATASETS[self.dataset].train
         return Sizes(self.labels, train - self.labels - self.validation, train)

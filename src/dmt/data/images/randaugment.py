@@ -1,9 +1,9 @@
 """RandAugment for whole batches on the device: one random op of 16 per image, at its own random magnitude.
 
-Every image goes through one pipeline of four stages (move, look up, blend, cut out) whose parameters are the
-identity for images that drew an op of another stage. That is one pass instead of sixteen, with static shapes
-and nothing read back from the device. Results are Pillow's, gray level by gray level; a compiler that fuses
-multiply-adds, as those for GPUs do, may move a rare pixel of AutoContrast or of a blend by one level.
+Every image passes through one pipeline of four stages (affine map, lookup table, blend, cutout). A stage is the
+identity for images whose op belongs to another stage. That is one pass instead of sixteen, with static shapes and
+nothing read back from the device. Results are equal to Pillow's. Only a compiler that fuses multiply-adds, as those
+for GPUs do, may change a rare pixel of AutoContrast or of a blend by one gray level.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from dmt.core import trees
 from dmt.data.images import geometry
 from dmt.errors import ConfigError
 
-# The paper's names, in the order of its table; draws hold positions in this tuple.
+# The names in the paper, in the order of its table. Draws store positions in this tuple.
 OPS = (
     "AutoContrast",
     "Equalize",
@@ -40,13 +40,13 @@ OPS = (
 
 MAGNITUDES = 10  # drawn uniformly from 1 … 10
 
-# What magnitude 0 and magnitude 10 mean. The ops not listed have no value, or take it from the policy.
+# Values at magnitude 0 and magnitude 10. Ops that are not listed have no value, or take it from the policy.
 RANGES = {
     "Rotate": (0.0, 30.0),  # degrees, random sign
-    "Posterize": (0.0, 4.0),  # bits kept, cut to a whole number, at least 1
+    "Posterize": (0.0, 4.0),  # bits kept, rounded down, at least 1
     "Solarize": (0.0, 256.0),  # gray levels from here up are inverted
     "SolarizeAdd": (0.0, 110.0),  # gray levels added before solarizing at 128
-    "Color": (0.1, 1.9),  # 1 is the image itself; Pillow's "enhancement factor"
+    "Color": (0.1, 1.9),  # Pillow's "enhancement factor"; 1 leaves the image unchanged
     "Contrast": (0.1, 1.9),
     "Brightness": (0.1, 1.9),
     "Sharpness": (0.1, 1.9),
@@ -57,7 +57,7 @@ RANGES = {
 Ranges = Mapping[str, tuple[float, float]]
 
 CUTOUT_COLOR = (125, 123, 114)
-GRAY_WEIGHTS = (19595, 38470, 7471)  # of red, green, blue in 1/65536, as Pillow converts to "L"
+GRAY_WEIGHTS = (19595, 38470, 7471)  # of red, green and blue in units of 1/65536, as in Pillow's conversion to "L"
 
 
 FIXMATCH_RANGES = RANGES | {
@@ -67,22 +67,25 @@ FIXMATCH_RANGES = RANGES | {
     "Brightness": (0.05, 0.95),
     "Sharpness": (0.05, 0.95),
 }
-"""As FixMatch reads the names: colors only fade, and at least four bits stay."""
+"""Ranges in FixMatch: enhancement factors stay below 1, and Posterize keeps at least four bits."""
 
 IDENTITY = len(OPS)
-"""The position that stands for no op at all."""
+"""The position that stands for no op."""
 
 ALL = tuple(range(len(OPS)))
 FIXMATCH_POOL = (*(n for n, name in enumerate(OPS) if name not in ("Invert", "SolarizeAdd", "CutoutAbs")), IDENTITY)
-"""FixMatch's 14 ops, doing nothing among them."""
+"""Positions of FixMatch's 14 ops, including the identity."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How far Translate shifts and how wide Cutout cuts at magnitude 10: in pixels, or in image sides.
+    """The strength of each op.
 
     Attributes:
-        ranges: what magnitude 0 and 10 of the other ops mean.
+        translation: the shift by Translate at magnitude 10.
+        cutout: the side of the Cutout square at magnitude 10.
+        relative: whether these two are shares of the image's sides instead of pixels.
+        ranges: values of the other ops at magnitude 0 and 10.
     """
 
     translation: float
@@ -91,27 +94,27 @@ class Policy:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=lambda: RANGES)
 
     def shift(self, length: int) -> float:
-        """The longest shift along a side of `length` pixels."""
+        """Return the longest shift along a side of `length` pixels."""
         return self.translation * length if self.relative else self.translation
 
     def hole(self, height: int, width: int) -> float:
-        """The side of the largest cutout square; the shorter side of the image is its measure."""
+        """Return the side of the largest cutout square in pixels; if relative, to the shorter side of the image."""
         return self.cutout * min(height, width) if self.relative else self.cutout
 
 
-PAPER = Policy(translation=100.0, cutout=40.0, relative=False)  # as published: most shifts leave 32×32 all black
+PAPER = Policy(translation=100.0, cutout=40.0, relative=False)  # as published: most shifts turn a 32×32 image black
 SANE = Policy(translation=0.45, cutout=0.5, relative=True)
 FIXMATCH = Policy(translation=0.3, cutout=0.5, relative=True, ranges=FIXMATCH_RANGES)
 POLICIES = {"paper": PAPER, "sane": SANE, "fixmatch": FIXMATCH}
 
 
 class Draws(NamedTuple):
-    """One op for each image and all the random numbers it may need; every field is (N,)."""
+    """One op for each image and the random numbers of all ops; every field is (N,)."""
 
     op: Tensor  # position in OPS
     magnitude: Tensor  # 1 … 10
-    sign: Tensor  # −1 or 1; read by Rotate, Shear and Translate
-    cutout_x: Tensor  # in [0, 1): the center's place between 1 and the width, read by Cutout
+    sign: Tensor  # −1 or 1; used by Rotate, Shear and Translate
+    cutout_x: Tensor  # in [0, 1), the position of the Cutout center between 1 and the width
     cutout_y: Tensor
 
 
@@ -121,8 +124,11 @@ def draw(
     """Draw an op, its magnitude and its other random numbers for each of `count` images of any size.
 
     Args:
-        pool: positions to draw an op from.
-        chance: the probability that it is applied.
+        count: number of images.
+        generator: source of randomness, on the device.
+        device: where the draws are needed.
+        pool: positions in `OPS` to draw from.
+        chance: probability that the op is applied.
     """
     shape = (count,)
     op = torch.randint(len(pool), shape, generator=generator, device=device)
@@ -137,7 +143,7 @@ def draw(
 
 
 def apply(images: Tensor, draws: Draws, policy: Policy) -> Tensor:
-    """Give each of the uint8 RGB `images` (N, 3, H, W) the op it drew."""
+    """Apply to each of the uint8 RGB `images` (N, 3, H, W) the op that was drawn for it."""
     if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != 3:
         raise ConfigError(
             f"RandAugment takes uint8 images (N, 3, H, W), not {images.dtype} {tuple(images.shape)}; "
@@ -155,17 +161,17 @@ def _chose(draws: Draws, name: str) -> Tensor:
 
 
 def _value(draws: Draws, low: float, high: float) -> Tensor:
-    """v = (m / 10)·(high − low) + low in double precision, as Python would compute it: (N,)."""
+    """Return v = (m / 10)·(high − low) + low, (N,), in double precision as Python would compute it."""
     return draws.magnitude.double() / MAGNITUDES * (high - low) + low
 
 
 def _matrices(draws: Draws, policy: Policy, height: int, width: int) -> Tensor:
-    """The affine map of each image, the identity unless it drew Rotate, Shear or Translate: (N, 6)."""
+    """Return the affine map of each image, (N, 6): the identity unless its op is Rotate, Shear or Translate."""
 
     def signed(name: str, low: float, high: float) -> Tensor:
         return torch.where(_chose(draws, name), draws.sign * _value(draws, low, high), 0.0)
 
-    # The map goes from output to input, so a turn by +v degrees samples along −v.
+    # The map goes from output to input, so a rotation by +v degrees samples at −v.
     angle = -torch.deg2rad(signed("Rotate", *policy.ranges["Rotate"]))
     cos, sin = angle.cos(), angle.sin()
     x, y = width / 2, height / 2  # the rotation's center
@@ -183,7 +189,7 @@ def _matrices(draws: Draws, policy: Policy, height: int, width: int) -> Tensor:
 
 
 def _lookup_tables(images: Tensor, draws: Draws, ranges: Ranges) -> Tensor:
-    """What each gray level of each channel becomes, itself for images of another stage: uint8 (N, 3, 256)."""
+    """Return the new value of each gray level, uint8 (N, 3, 256): the level itself for images of another stage."""
     levels = torch.arange(256, device=images.device, dtype=torch.int32)
     counts = _histograms(images)
     choices = {
@@ -205,19 +211,19 @@ def _per_image(values: Tensor) -> Tensor:
 
 
 def _histograms(images: Tensor) -> Tensor:
-    """How often each gray level occurs, per image and channel: int32 (N, 3, 256)."""
+    """Count the gray levels of each image and channel, int32 (N, 3, 256)."""
     levels = images.flatten(2).long()
     counts = torch.zeros(*levels.shape[:2], 256, device=images.device, dtype=torch.int32)
     return counts.scatter_add(2, levels, torch.ones_like(levels, dtype=torch.int32))
 
 
 def _stretched(counts: Tensor, levels: Tensor) -> Tensor:
-    """AutoContrast: the darkest level present becomes 0, the lightest 255; a constant channel stays."""
+    """AutoContrast: map the darkest level of a channel to 0 and the lightest to 255; keep a constant channel."""
     present = counts > 0
     low = torch.where(present, levels, 255).amin(2, keepdim=True)
     high = torch.where(present, levels, 0).amax(2, keepdim=True)
-    # Double precision and this order of operations: Pillow truncates, so the last bit can decide a level. The
-    # numerator is a tensor because torch computes `255.0 / tensor` as a reciprocal and a product.
+    # Double precision and this order of operations as in Pillow, which truncates, so the last bit can change a level.
+    # The numerator is a tensor because torch computes `255.0 / tensor` as a reciprocal and a product.
     span = (high - low).clamp(min=1).double()
     scale = torch.full_like(span, 255.0) / span
     entries = (levels * scale + -low * scale).clamp(0, 255).int()
@@ -225,7 +231,7 @@ def _stretched(counts: Tensor, levels: Tensor) -> Tensor:
 
 
 def _equalized(counts: Tensor, levels: Tensor) -> Tensor:
-    """Equalize: equally many pixels per level; a channel with under 255 pixels below its lightest stays."""
+    """Equalize: spread pixels evenly over the levels; keep a channel with fewer than 255 pixels below its lightest."""
     below = counts.cumsum(2, dtype=torch.int32) - counts
     lightest = torch.where(counts > 0, levels, 0).amax(2, keepdim=True)
     step = below.gather(2, lightest.long()) // 255  # (N, 3, 1)
@@ -249,42 +255,42 @@ def _inverted_from(levels: Tensor, threshold: Tensor | int) -> Tensor:
 
 
 def _blend(images: Tensor, draws: Draws, ranges: Ranges) -> Tensor:
-    """Color, Contrast, Brightness, Sharpness: away from, or towards, an image that lacks that quality."""
+    """Color, Contrast, Brightness, Sharpness: blend with, or extrapolate from, an image that lacks that property."""
     gray = _grayscale(images)
     size = gray.shape[-2] * gray.shape[-1]
     mean = (2 * gray.sum((1, 2, 3), keepdim=True) + size) // (2 * size)  # (N, 1, 1, 1), rounded half up
     black = torch.zeros_like(mean)
-    # Small shapes first, so that only the last choice runs over every channel of every pixel.
+    # Small shapes first, so that only the last `where` runs over every channel of every pixel.
     lacking = {"Brightness": black, "Contrast": mean, "Color": gray, "Sharpness": _smooth(images)}
     base, factor = black.float(), torch.ones_like(mean, dtype=torch.float32)
     for name, degenerate in lacking.items():
         chosen = _chose(draws, name)[:, None, None, None]
         base = torch.where(chosen, degenerate.float(), base)
         factor = torch.where(chosen, _value(draws, *ranges[name]).float()[:, None, None, None], factor)
-    # Single precision, then truncation, as Pillow blends; factor 1 on base 0 gives the image back untouched.
+    # Single precision, then truncation, as in Pillow. Factor 1 with base 0 leaves other images unchanged.
     return (base + factor * (images.float() - base)).clamp(0, 255).to(torch.uint8)
 
 
 def _grayscale(images: Tensor) -> Tensor:
-    """Luma of uint8 RGB images, rounded: int32 (N, 1, H, W)."""
+    """Return the rounded luma of uint8 RGB images, int32 (N, 1, H, W)."""
     red, green, blue = images.int().unbind(1)
     luma = red * GRAY_WEIGHTS[0] + green * GRAY_WEIGHTS[1] + blue * GRAY_WEIGHTS[2]
     return ((luma + 32768) >> 16)[:, None]
 
 
 def _smooth(images: Tensor) -> Tensor:
-    """Pillow's SMOOTH: five times the pixel plus its 8 neighbors, over 13; the border is copied: int16."""
+    """Apply Pillow's SMOOTH filter, (5 · pixel + 8 neighbors) / 13, which leaves the border unchanged; int16."""
     pixels = images.short()  # (N, 3, H, W); 2·13·255 still fits
     rows = pixels[:, :, :-2] + pixels[:, :, 1:-1] + pixels[:, :, 2:]
     box = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]
     weighted = box + 4 * pixels[:, :, 1:-1, 1:-1]
     smooth = pixels.clone()
-    smooth[:, :, 1:-1, 1:-1] = (2 * weighted + 13) // 26  # rounded; 13 is odd, so there are no ties
+    smooth[:, :, 1:-1, 1:-1] = (2 * weighted + 13) // 26  # rounded to nearest; 13 is odd, so there are no ties
     return smooth
 
 
 def _cut_out(images: Tensor, draws: Draws, policy: Policy) -> Tensor:
-    """Cutout: a filled square, cut off at the image's edge."""
+    """Cutout: fill a square, clipped at the edge of the image."""
     height, width = images.shape[-2:]
     side = _value(draws, 0.0, policy.hole(height, width))  # (N,)
     rows = _covered(draws.cutout_y, side, height)[:, :, None]
@@ -295,10 +301,11 @@ def _cut_out(images: Tensor, draws: Draws, policy: Policy) -> Tensor:
 
 
 def _covered(fraction: Tensor, side: Tensor, length: int) -> Tensor:
-    """Which of `length` positions a cutout covers: (N, length).
+    """Return which of `length` positions a cutout covers, (N, length) bool.
 
-    The published code draws the center from 1 to `length`, not from 0: its one argument was read as the other
-    bound. The near corner is pushed inside before the far one is measured from it, and both are covered.
+    As in the published code, the center is drawn from 1 to `length`, not from 0, since its single argument is taken
+    as the other bound of the range. The near corner is moved inside the image before the far corner is computed from
+    it, and both corners are covered.
     """
     center = 1 + fraction.double() * (length - 1)
     near = (center - side / 2).clamp(min=0).floor()

@@ -1,4 +1,4 @@
-"""Who is labeled, unlabeled and held out: drawn per class from seeds, so that a split can be made again."""
+"""Reproducible splits into labeled, unlabeled and validation images, drawn per class from a seed."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from dmt.errors import ConfigError
 
 @dataclass(frozen=True)
 class Split:
-    """Positions in the training images. The three parts are disjoint and together all of them."""
+    """A partition of the training images into three disjoint parts, as positions."""
 
     labeled: Tensor
     unlabeled: Tensor
@@ -20,10 +20,17 @@ class Split:
 
 
 def draw(labels: Tensor, classes: int, labeled: int, validation: int, seed: int) -> Split:
-    """The paper's split, but seeded: the validation images are the same for every seed, the labeled ones are nested.
+    """Draw a split like the paper's, but from a seed.
 
-    Of each class the same number is taken for validation and for labels. A smaller labeled set of the same seed is
-    part of a larger one.
+    Every class contributes the same number of labeled and the same number of validation images. The validation images
+    are the same for every seed. With the same seed, a smaller labeled set is a subset of a larger one.
+
+    Args:
+        labels: (N,) int64, the class of every training image.
+        classes: number of classes.
+        labeled: number of labeled images in all, a multiple of the number of classes.
+        validation: number of validation images in all, a multiple of the number of classes.
+        seed: determines which images are labeled.
     """
     per_class = _even(labeled, classes, "labels")
     held_out = _even(validation, classes, "validation")
@@ -35,7 +42,7 @@ def draw(labels: Tensor, classes: int, labeled: int, validation: int, seed: int)
                 f"labels={labeled} and validation={validation} need {per_class + held_out} images of class {label}, "
                 f"there are {len(members)}; set labels lower"
             )
-        # one validation set for all seeds, so that their scores can be compared
+        # one validation set for all seeds, so that their scores are comparable
         members = streams.stream("validation", label).permutation(members)
         rest, kept = members[: len(members) - held_out], members[len(members) - held_out :]
         rest = streams.stream(seed, "labels", label).permutation(rest)
@@ -46,7 +53,11 @@ def draw(labels: Tensor, classes: int, labeled: int, validation: int, seed: int)
 
 
 def carve(labels: Tensor, classes: int, count: int, role: str) -> tuple[Tensor, Tensor]:
-    """Positions (rest, carved): ``count`` images, the same number of each class, fixed by ``role`` alone."""
+    """Hold out ``count`` images, the same number per class; which ones depends on ``role`` only.
+
+    Returns:
+        Sorted positions (rest, held out).
+    """
     per_class = _even(count, classes, role)
     members = [
         streams.stream(role, label).permutation((labels == label).nonzero().squeeze(1).numpy())
@@ -58,7 +69,7 @@ def carve(labels: Tensor, classes: int, count: int, role: str) -> tuple[Tensor, 
 
 
 def mislabeled(labels: Tensor, classes: int, share: float, seed: int) -> Tensor:
-    """Labels of which a share was replaced by another class, drawn evenly: for stress tests."""
+    """Return a copy of the labels in which a share is replaced by another class drawn uniformly, for stress tests."""
     rng = streams.stream(seed, "label noise")
     chosen = torch.from_numpy(rng.permutation(len(labels))[: selection.quota(share, len(labels))])
     wrong = labels.clone()

@@ -1,6 +1,6 @@
-"""Views of an image that a frozen encoder looks at once: the image, its mirror image, then random crops of it.
+"""Views of an image that a frozen encoder processes once: the image, its mirror image, then random crops.
 
-What an image's crops are depends on its id and the number of the view alone, not on the batch or the run.
+The crops depend only on the image's id and the number of the view, not on the batch or the run.
 """
 
 import math
@@ -17,14 +17,14 @@ PLAIN, MIRRORED = 0, 1
 """Numbers of the first two views."""
 
 AREA = (0.5, 1.0)
-"""Of a crop, as a share of the image."""
+"""Least and greatest area of a crop, as a share of the image."""
 
 ASPECT = 4 / 3
-"""By how much a crop may be wider or taller than the image is."""
+"""Greatest factor by which the aspect ratio of a crop may differ from the image's."""
 
 
 def make(images: Tensor, ids: Sequence[str], view: int) -> Tensor:
-    """View number ``view`` of images (N, C, H, W) uint8: float32 in [0, 1], of the same size."""
+    """Return view number ``view`` of images (N, C, H, W) uint8, as float32 in [0, 1] of the same size."""
     if view == PLAIN:
         return scale(images)
     if view == MIRRORED:
@@ -33,7 +33,7 @@ def make(images: Tensor, ids: Sequence[str], view: int) -> Tensor:
 
 
 def _crop(image: Tensor, identity: str, view: int) -> Tensor:
-    """A random part of an image (C, H, W), as large as the whole; mirrored half of the time."""
+    """Return a random crop of an image (C, H, W), resized to its full size and mirrored with probability 0.5."""
     rng = streams.stream("stored view", identity, view)
     height, width = image.shape[1:]
     area, aspect = rng.uniform(*AREA), ASPECT ** rng.uniform(-1.0, 1.0)

@@ -1,1 +1,1 @@
-"""Images whose every pixel gets a label: data sets, windows, batches."""
+"""Semantic segmentation: data sets, windows, batches."""

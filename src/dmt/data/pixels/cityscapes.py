@@ -1,4 +1,4 @@
-"""Cityscapes as it is published, read at half its size as in the paper."""
+"""Cityscapes as published, read at half its size as in the paper."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dmt.data.pixels import masks
 from dmt.data.pixels.masks import MaskedImages, Plane, Size
 from dmt.errors import DataError
 
-# name -> (number in labelIds files, color), in the order of the classes
+# name: (number in labelIds files, color), in the order of the classes
 _CLASSES: dict[str, tuple[int, tuple[int, int, int]]] = {
     "road": (7, (128, 64, 128)),
     "sidewalk": (8, (244, 35, 232)),
@@ -38,7 +38,7 @@ PALETTE = tuple(color for _, color in _CLASSES.values())
 """(red, green, blue) of every class."""
 
 TABLE: Plane = np.full(256, masks.VOID, dtype=np.uint8)
-"""Number in a labelIds file -> class; what is not evaluated is void."""
+"""Maps numbers in labelIds files to classes; classes that are not evaluated are void."""
 TABLE[[number for number, _ in _CLASSES.values()]] = range(len(CLASSES))
 
 IMAGE, MASK = "_leftImg8bit.png", "_gtFine_labelIds.png"
@@ -46,7 +46,7 @@ _GET = "unpack leftImg8bit_trainvaltest.zip and gtFine_trainvaltest.zip there"
 
 
 def half(size: Size) -> Size:
-    """The size at which a file of this size is read: 512×1024 of 1024×2048."""
+    """Return the size at which a file of this size is read: 512×1024 for 1024×2048."""
     return size[0] // 2, size[1] // 2
 
 
@@ -59,11 +59,11 @@ class CityscapesFolder:
     test_ids: tuple[str, ...]
 
     def training(self, ids: Sequence[str] | None = None) -> MaskedImages:
-        """All training images, or those named."""
+        """Return all training images, or those named."""
         return self._masked("train", self.train_ids if ids is None else ids)
 
     def testing(self) -> MaskedImages:
-        """The official ``val``, whose masks are public."""
+        """Return the official ``val`` images, whose masks are public."""
         return self._masked("val", self.test_ids)
 
     def _masked(self, part: str, ids: Sequence[str]) -> MaskedImages:
@@ -72,7 +72,7 @@ class CityscapesFolder:
 
 
 def find(folder: Path) -> CityscapesFolder:
-    """Cityscapes in ``folder``, which holds leftImg8bit and gtFine."""
+    """Find Cityscapes in ``folder``, which must hold leftImg8bit and gtFine."""
     for name in ("leftImg8bit", "gtFine"):
         if not (folder / name).is_dir():
             raise DataError(f"no Cityscapes in {folder}: {name} is missing; {_GET} or give --data DIR")
@@ -84,6 +84,6 @@ def find(folder: Path) -> CityscapesFolder:
 
 
 def files(folder: Path, ending: str) -> dict[str, Path]:
-    """``city/stem`` -> file, sorted."""
+    """Map ``city/stem`` to the files with this ending, sorted."""
     found = {f"{path.parent.name}/{path.name.removesuffix(ending)}": path for path in folder.glob(f"*/*{ending}")}
     return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""Labeled images drawn by class, so that a class that few images show comes up as often as any other."""
+"""Class-balanced sampling of labeled images: a class shown by few images is drawn as often as any other."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from dmt.data.ragged import Ragged
 
 
 class ClassOrder:
-    """An endless row of images, cut into steps of ``size``: a class first, then one of the images that show it.
+    """An endless sequence of images, cut into steps of ``size``: first a class is drawn, then an image that shows it.
 
-    Classes come in permutations, each once before any comes again, and so do the images of a class. An image that no
-    class is seen in never comes up.
+    Classes are drawn in permutations, each once before any is repeated, and so are the images of each class. An image
+    without any labeled pixel is never drawn.
     """
 
     def __init__(self, masks: Ragged, size: int, *names: str | int) -> None:
@@ -24,10 +24,10 @@ class ClassOrder:
         self._orders = [Order(len(found), 1, *names, number) for number, found in enumerate(self._positions)]
 
     def __call__(self, step: int) -> np.ndarray:
-        """Positions of this step, (size,) int64."""
+        """Return the positions of a step, (size,) int64."""
         classes = self._classes(step)
         start = step * self._size
-        turns = (start + np.arange(self._size)) // len(self._positions)  # every class has one turn a permutation
+        turns = (start + np.arange(self._size)) // len(self._positions)  # every class comes once per permutation
         found = [self._positions[each][self._orders[each](turn)[0]] for each, turn in zip(classes, turns, strict=True)]
         return np.array(found, dtype=np.int64)
 
@@ -41,7 +41,7 @@ def _images_by_class(masks: Ragged) -> dict[int, list[int]]:
 
 
 def _classes(masks: Ragged) -> Iterator[list[int]]:
-    """The classes of each mask."""
+    """Yield the classes that occur in each mask."""
     for position in range(len(masks)):
         counts = np.bincount(masks.image(position).numpy().reshape(-1), minlength=size_groups.NO_LABEL + 1)
         yield np.flatnonzero(counts[: size_groups.NO_LABEL]).tolist()

@@ -1,7 +1,8 @@
-"""Strong views of images whose pixels get labels: other colors, the same geometry. For whole batches, on the device.
+"""Strong views for segmentation: color augmentation that keeps the geometry, for whole batches on the device.
 
-Color jitter with probability 0.8, grayscale with 0.2, blur with 0.5, each image by draws of its own; the strengths are
-those that FixMatch's heirs for pixels use. Static shapes, nothing is read back: it can be recorded.
+Color jitter with probability 0.8, grayscale with 0.2 and blur with 0.5, drawn separately for each image. The strengths
+are those of FixMatch's successors for segmentation. Shapes are static and nothing is read back from the device, so it
+can be captured in a CUDA graph.
 """
 
 from typing import NamedTuple
@@ -19,17 +20,17 @@ LUMA = (0.299, 0.587, 0.114)
 
 
 class ColorDraws(NamedTuple):
-    """What becomes of each image; every field is (N,) float32."""
+    """The color augmentation of each image; every field is (N,) float32."""
 
-    brightness: Tensor  # factors around 1
+    brightness: Tensor  # factor around 1
     contrast: Tensor
     saturation: Tensor  # 0 for gray
-    hue: Tensor  # turns of the color circle
-    sigma: Tensor  # of the blur in pixels; 0 for none
+    hue: Tensor  # rotation, in turns of the color circle
+    sigma: Tensor  # of the Gaussian blur in pixels; 0 for none
 
 
 def draw(count: int, generator: torch.Generator, device: torch.device | str) -> ColorDraws:
-    """Draw colors for each of ``count`` images."""
+    """Draw the color augmentation of ``count`` images."""
     uniform = torch.rand(8, count, generator=generator, device=device)
     jittered = uniform[0] < JITTERED
     ranges = (BRIGHTNESS, CONTRAST, SATURATION)
@@ -42,7 +43,7 @@ def draw(count: int, generator: torch.Generator, device: torch.device | str) -> 
 
 
 def apply(images: Tensor, draws: ColorDraws) -> Tensor:
-    """Images (N, 3, H, W) float32 in [0, 1] in their new colors, in the same memory layout."""
+    """Augment the colors of images (N, 3, H, W) float32 in [0, 1]; the memory format of the result is channels_last."""
     factor = draws.brightness[:, None, None, None]
     changed = (images * factor).clamp(0, 1)
     mean = luma(changed).mean((2, 3), keepdim=True)
@@ -52,13 +53,13 @@ def apply(images: Tensor, draws: ColorDraws) -> Tensor:
 
 
 def luma(images: Tensor) -> Tensor:
-    """(N, 1, H, W): how light every pixel is."""
+    """Return the luma of every pixel, (N, 1, H, W)."""
     red, green, blue = images.unbind(1)
     return (LUMA[0] * red + LUMA[1] * green + LUMA[2] * blue)[:, None]
 
 
 def _turned(images: Tensor, hue: Tensor) -> Tensor:
-    """Colors turned around the gray axis of YIQ, where a hue is an angle: one small matrix for every image."""
+    """Rotate colors around the gray axis of YIQ, where hue is an angle, by one 3×3 matrix per image."""
     angle = 2 * torch.pi * hue
     cos, sin = angle.cos(), angle.sin()
     cells = [still + along * cos + across * sin for still, along, across in zip(*_TURN, strict=True)]
@@ -67,7 +68,10 @@ def _turned(images: Tensor, hue: Tensor) -> Tensor:
 
 
 def _turning() -> tuple[list[float], list[float], list[float]]:
-    """The nine cells of a turn by φ are a + b·cos φ + c·sin φ: plain numbers, so that no tensor has to travel."""
+    """Return a, b, c such that a + b·cos φ + c·sin φ are the nine entries of the RGB matrix that rotates hue by φ.
+
+    They are Python numbers, so that no tensor has to be copied to the device.
+    """
     there = np.array([LUMA, (0.595716, -0.274453, -0.321263), (0.211456, -0.522591, 0.311135)])
     back = np.linalg.inv(there)
     turns = (np.diag([1.0, 0, 0]), np.diag([0, 1.0, 1.0]), np.array([[0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]]))
@@ -79,10 +83,10 @@ _TURN = _turning()
 
 
 def _blurred(images: Tensor, sigma: Tensor) -> Tensor:
-    """A Gaussian of each image's own width, along rows, then along columns; the border is repeated."""
+    """Blur each image by a Gaussian of its own width, along rows, then along columns, replicating the border."""
     offsets = torch.arange(-RADIUS, RADIUS + 1, device=images.device, dtype=images.dtype)
     kernel = torch.exp(-0.5 * (offsets / sigma.clamp_min(1e-3)[:, None]) ** 2)
-    kernel = kernel / kernel.sum(1, keepdim=True)  # (N, 2R + 1); a spike where nothing is blurred
+    kernel = kernel / kernel.sum(1, keepdim=True)  # (N, 2R + 1); a single 1 for images without blur
     count, channels = images.shape[:2]
     flat = images.contiguous().view(1, count * channels, *images.shape[2:])
     kernels = kernel.repeat_interleave(channels, 0)[:, None]  # (N·C, 1, 2R + 1)

@@ -1,4 +1,4 @@
-"""The layout for images of your own: folders ``images``, ``masks`` and ``splits``, and a file ``classes.txt``."""
+"""The flat layout: folders ``images``, ``masks`` and ``splits``, and a file ``classes.txt``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class FlatFolder:
     """A data set in the flat layout.
 
     Attributes:
-        root: holds ``images/<id>.*`` and ``masks/<id>.png``.
-        classes: names; their places are the numbers in the masks.
-        splits: name of a list -> ids in it, of ``splits/<name>.txt``.
+        root: the folder that holds ``images/<id>.*`` and ``masks/<id>.png``.
+        classes: names of the classes, ordered by their numbers in the masks.
+        splits: maps the name of each list ``splits/<name>.txt`` to its ids.
     """
 
     root: Path
@@ -26,20 +26,20 @@ class FlatFolder:
     splits: Mapping[str, tuple[str, ...]]
 
     def masked(self, ids: Sequence[str]) -> MaskedImages:
-        """Images and masks of these ids."""
+        """Return the images and masks of these ids."""
         found = {path.stem: path for path in (self.root / "masks").glob("*.png")}
         remedy = f"put them into {self.root} as images/<id>.jpg and masks/<id>.png or take them off the lists in splits"
         return masks.pair(ids, _images(self.root / "images"), found, remedy)
 
     def split(self, name: str) -> MaskedImages:
-        """Images and masks of a list."""
+        """Return the images and masks of a list."""
         if name not in self.splits:
             raise DataError(f"{self.root / 'splits'} has no {name}.txt; write the ids of its images there, one a line")
         return self.masked(self.splits[name])
 
 
 def open_folder(folder: Path) -> FlatFolder:
-    """Read the names and lists of a folder; images and masks stay closed."""
+    """Read the class names and lists of a folder, without opening images or masks."""
     for name in ("images", "masks", "splits"):
         if not (folder / name).is_dir():
             raise DataError(f"{folder} has no folder {name}; it must hold images, masks, splits and classes.txt")
@@ -74,7 +74,7 @@ def _ids(path: Path) -> tuple[str, ...]:
 
 
 def _classes(path: Path) -> tuple[str, ...]:
-    """Names in order, or "number name" on every line; a line of 255 only explains what 255 means."""
+    """Read class names: one name per line in order, or "number name" on every line. A line for 255 is ignored."""
     lines = _lines(path)
     rows = [line.split(maxsplit=1) for line in lines]
     if rows and all(len(row) == 2 and row[0].isdecimal() for row in rows):
@@ -90,7 +90,7 @@ def _classes(path: Path) -> tuple[str, ...]:
 
 
 def _images(folder: Path) -> dict[str, Path]:
-    """id -> file."""
+    """Map the id of each image to its file."""
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in ENDINGS and not path.name.startswith("."):

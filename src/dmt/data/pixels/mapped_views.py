@@ -1,7 +1,7 @@
-"""Whole images mirrored or resized, and what a net says of them brought back to the pixels that it belongs to.
+"""Logits of mirrored or resized whole images, mapped back to the pixels of the original image.
 
-Images of a batch have sizes of their own and are padded at the bottom and right. So each is mirrored and resized within
-its own size, and its padding stays where nets are used to it.
+The images of a batch have different sizes and are padded at the bottom and right. Each is mirrored and resized within
+its own size, so that its padding stays at the bottom and right, as nets know it from training.
 """
 
 from collections import defaultdict
@@ -16,20 +16,26 @@ from dmt.core.labeling_views import LabelingView
 from dmt.data.pixels import size_groups
 
 Size = tuple[int, int]
-"""Height and width of an image, without padding."""
+"""The (height, width) of an image without padding."""
 
 
 def logits(images: Tensor, sizes: Sequence[Size], view: LabelingView, net: Callable[[Tensor], Tensor]) -> Tensor:
-    """Logits (n, classes, H, W) of images (n, C, H, W) as the net sees them in a view, each at its pixel.
+    """Compute the logits (n, classes, H, W) of a view of images (n, C, H, W), aligned with the original pixels.
 
-    A net gives logits for the very pixels that it sees, whatever the size, so those of a resized image go back by the
-    inverse of the way its pixels came. In padding they mean nothing.
+    A net returns logits at the resolution of its input, so those of a resized image are resized back to the image's
+    own size. Logits in padding are meaningless.
+
+    Args:
+        images: (n, C, H, W), padded to one size.
+        sizes: the (height, width) of each image without padding.
+        view: how the net sees the images.
+        net: maps images to logits of the same height and width.
     """
     if view.scale == 1:
         return _turned(images, sizes, view.mirrored, net)
     scaled = [_scaled(size, view.scale) for size in sizes]
     height, width = (size_groups.padded(max(sides)) for sides in zip(*scaled, strict=True))
-    most = max(1, images[:, 0].numel() // (height * width))  # at once no more pixels than in the plain batch
+    most = max(1, images[:, 0].numel() // (height * width))  # at most as many pixels at once as in the plain batch
     found = []
     for at in range(0, len(images), most):
         part = slice(at, at + most)
@@ -44,13 +50,13 @@ def _turned(images: Tensor, sizes: Sequence[Size], mirrored: bool, net: Callable
 
 
 def _scaled(size: Size, scale: float) -> Size:
-    """As `windows` rounds the sizes that training sees."""
+    """Return the resized size of an image, rounded down as `windows` does in training."""
     height, width = (max(1, int(scale * side)) for side in size)
     return height, width
 
 
 def mirror(planes: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """Planes (n, C, H, W) with left and right exchanged within each image. Doing it twice changes nothing."""
+    """Mirror planes (n, C, H, W) horizontally within each image's own width. Mirroring twice is the identity."""
     columns = torch.arange(planes.shape[-1])
     widths = torch.tensor([width for _, width in sizes])[:, None]
     turned = torch.where(columns < widths, widths - 1 - columns, columns)  # (n, W)
@@ -59,9 +65,12 @@ def mirror(planes: Tensor, sizes: Sequence[Size]) -> Tensor:
 
 
 def resize(planes: Tensor, sizes: Sequence[Size], to: Sequence[Size], room: Size) -> Tensor:
-    """Planes (n, C, H, W) of images of these sizes, each resized to another; zero-padded to (n, C, *room).
+    """Resize each of the planes (n, C, H, W), whose images have the sizes ``sizes``, to its size in ``to``.
 
-    Bilinear between the centers of pixels and without a filter, as `windows` resizes what training sees.
+    Bilinear with ``align_corners=False`` and without antialiasing, as `windows` resizes in training.
+
+    Returns:
+        (n, C, *room), zero-padded.
     """
     alike: defaultdict[tuple[Size, Size], list[int]] = defaultdict(list)
     for row, pair in enumerate(zip(sizes, to, strict=True)):

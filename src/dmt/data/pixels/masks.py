@@ -1,4 +1,4 @@
-"""Images with a mask each: found on disk, checked, and read into memory once."""
+"""Find image files with their masks, check them, and decode them into memory."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ _REMEDY = "save masks as 8-bit gray or palette PNG whose pixel values are class 
 
 @dataclass(frozen=True)
 class MaskedImages:
-    """Images with masks, in files that are not decoded yet."""
+    """Image files with their mask files, not decoded yet."""
 
     ids: tuple[str, ...]
     images: tuple[Path, ...]
@@ -40,7 +40,7 @@ class MaskedImages:
 
 
 def pair(ids: Sequence[str], images: Mapping[str, Path], masks: Mapping[str, Path], remedy: str) -> MaskedImages:
-    """The image and the mask of each id; the error for those that are missing ends in ``remedy``."""
+    """Pair the image and the mask of each id. The error message about missing files ends in ``remedy``."""
     for kind, found in (("image", images), ("mask", masks)):
         lost = [each for each in ids if each not in found]
         if lost:
@@ -49,13 +49,13 @@ def pair(ids: Sequence[str], images: Mapping[str, Path], masks: Mapping[str, Pat
 
 
 def read_image(path: Path, size: Size | None = None) -> Plane:
-    """(H, W, 3) RGB, resized if asked: bilinear between pixel centers and, as in training, without antialiasing."""
+    """Read an image as RGB (H, W, 3), resized to ``size`` if given: bilinear and, as in training, not antialiased."""
     with _opened(path) as image:
         rgb = image.convert("RGB")
         own = (rgb.height, rgb.width)
         if size is None or size == own:
             return np.asarray(rgb)
-        if own == (2 * size[0], 2 * size[1]):  # the same numbers: a new center lies amid four old ones
+        if own == (2 * size[0], 2 * size[1]):  # same result: each new center is the middle of 4 pixels
             return np.asarray(rgb.reduce(2))
     planes = torch.from_numpy(np.array(rgb)).permute(2, 0, 1)[None].float()  # (1, 3, H, W)
     resized = F.interpolate(planes, size, mode="bilinear", align_corners=False)[0]
@@ -64,14 +64,15 @@ def read_image(path: Path, size: Size | None = None) -> Plane:
 
 
 def read_mask(path: Path, table: Plane | None = None, size: Size | None = None) -> Plane:
-    """(H, W) of the numbers in the file, never the colors of its palette.
+    """Read a mask (H, W) of the numbers stored in the file, never the colors of its palette.
 
     Args:
-        table: (256,) translates numbers of the file to classes.
-        size: (H, W) to resize to; row i takes its values from row ⌊i·old/new⌋, columns likewise.
+        path: the file.
+        table: (256,) maps stored numbers to classes.
+        size: (H, W) to resize to: row i is taken from row ⌊i·old/new⌋, and columns likewise.
     """
     with _opened(path) as image:
-        # Pillow stretches gray of 2 or 4 bits to 0..255, which would turn class 1 into 85 or 17
+        # Pillow scales 2- and 4-bit gray to 0..255, which would turn class 1 into 85 or 17
         stretched = image.mode == "L" and any(tile[3] in ("L;2", "L;4") for tile in image.tile)
         if image.mode not in ("L", "P") or stretched:
             raise DataError(f"{path} holds {'few-bit gray' if stretched else image.mode} pixels; {_REMEDY}")
@@ -89,13 +90,14 @@ def open_set(
     size: Callable[[Size], Size] | None = None,
     tell: ProgressCallback | None = None,
 ) -> LabeledSet[Ragged]:
-    """Decode all files; both images and labels become a ``Ragged``.
+    """Decode all files into a labeled set, whose images and labels are each a ``Ragged``.
 
     Args:
-        classes: masks may hold 0 … classes − 1 and 255, after translation.
-        table: translates numbers of the mask files, see ``read_mask``.
-        size: (H, W) of a file -> (H, W) to read it at.
-        tell: hears how many files are done, of images and masks together.
+        masked: the files.
+        classes: number of classes; masks may hold 0 … classes − 1 and 255, after mapping by ``table``.
+        table: maps numbers in mask files to classes, see ``read_mask``.
+        size: maps the (H, W) of a file to the (H, W) to read it at.
+        tell: called with the number of files read so far and the total, images and masks together.
     """
     sizes = _sizes(masked)
     if size is not None:
@@ -118,12 +120,12 @@ def open_set(
 
 
 def _part(tell: ProgressCallback | None, before: int, count: int) -> ProgressCallback | None:
-    """One of two passes over the data, told as a part of the whole."""
+    """Return a callback that reports one of two passes over ``count`` files as a part of both."""
     return None if tell is None else lambda done, of: tell(before + done, 2 * count)
 
 
 def _sizes(masked: MaskedImages) -> list[Size]:
-    """(H, W) of every image, from the headers of the files."""
+    """Return the (H, W) of every image, read from the file headers; its mask must have the same size."""
 
     def size(position: int) -> Size:
         with _opened(masked.images[position]) as image, _opened(masked.masks[position]) as mask:
@@ -148,5 +150,5 @@ def _opened(path: Path) -> Iterator[ImageFile]:
         raise
     except FileNotFoundError as error:
         raise DataError(f"{path} is missing; put it there or take it off the list") from error
-    except Exception as error:  # every decoder of Pillow has errors of its own
+    except Exception as error:  # Pillow's decoders raise many kinds of errors
         raise DataError(f"cannot read {path} ({type(error).__name__}); put the original file there") from error

@@ -1,4 +1,4 @@
-"""Labels of pixels as pictures in the colors of their classes."""
+"""Pixel labels as indexed images in the colors of their classes."""
 
 import numpy as np
 from PIL import Image
@@ -11,13 +11,13 @@ Palette = tuple[tuple[int, int, int], ...]
 
 
 def indexed(labels: np.ndarray, palette: Palette) -> Image.Image:
-    """Labels (H, W) uint8 as an image in the colors of their classes; 255 is nearly white."""
+    """Return labels (H, W) uint8 as an image in the colors of their classes; 255 is light gray."""
     image = Image.fromarray(labels)
     image.putpalette(flat(palette))
     return image
 
 
 def flat(palette: Palette) -> list[int]:
-    """768 numbers: the classes' colors, black where there are no more classes, and nearly white for 255."""
+    """Return a Pillow palette of 768 numbers: the classes' colors, then black, and light gray for 255."""
     rows = [*palette[:255], *[(0, 0, 0)] * (255 - len(palette[:255])), PALE]
     return [number for row in rows for number in row]

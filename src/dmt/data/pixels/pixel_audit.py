@@ -1,4 +1,4 @@
-"""Knows the masks of unlabeled images."""
+"""The audit of segmentation, which knows the ground-truth masks of unlabeled images."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,16 +16,16 @@ from dmt.data.sets import PseudoLabels
 from dmt.data.tallies import Tally
 
 JUDGED = 500
-"""Images whose kept pixels are judged by class and by weight: millions of pixels tell as much as all of them."""
+"""Number of images whose kept pixels are judged by class and weight: their millions of pixels are enough."""
 
 
 def judged(images: int) -> Tensor:
-    """Positions of the images to judge: the same in every stage, since the numbers of two stages are compared."""
+    """Return the positions of the images to judge, the same in every stage, so that stages can be compared."""
     return torch.from_numpy(streams.stream("weighed").permutation(images)[:JUDGED])
 
 
 class PixelAudit(Audit[Ragged]):
-    """Checks pseudo labels of pixels. Of those that are not kept only the confidence is stored."""
+    """Checks pseudo labels of pixels. For labels that are not kept, only the confidence is stored."""
 
     def observer(self) -> "LabelCounter | None":
         return None if self._truth is None else LabelCounter(self._truth, self._classes)
@@ -33,7 +33,7 @@ class PixelAudit(Audit[Ragged]):
     def pseudo_labels(
         self, labels: PseudoLabels[Ragged], weigh: Weigh | None, device: torch.device, observed: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Error of all labels that were kept and, of some images, all that a `Tally` counts."""
+        """Return the error of all kept labels and, for `JUDGED` images, the `Tally` of their kept labels."""
         if self._truth is None:
             return {}
         chosen, tally = judged(len(labels)), Tally(self._classes)
@@ -48,7 +48,7 @@ class PixelAudit(Audit[Ragged]):
         )
 
     def _error(self, labels: PseudoLabels[Ragged], device: torch.device) -> float | None:
-        """Share of all kept labels that are wrong, in percent."""
+        """Compute the percentage of kept labels that are wrong; None if no label can be judged."""
         assert self._truth is not None
         sums = torch.zeros(2, dtype=torch.int64, device=device)
         for group in size_groups.groups(labels.labels.sizes):
@@ -63,17 +63,17 @@ class PixelAudit(Audit[Ragged]):
 
 
 class LabelCounter:
-    """Counts labels as they come: right and wrong ones by confidence and, of the images to judge, all by class."""
+    """Counts labels while they are made: correct and wrong ones by confidence, and those of judged images by class."""
 
     def __init__(self, truth: Ragged, classes: int) -> None:
         self._truth, self._classes = truth, classes
         self._judged = torch.zeros(len(truth), dtype=torch.bool)
         self._judged[judged(len(truth))] = True
-        self._counts = torch.zeros(2 * LEVELS + 1, dtype=torch.int64)  # right, wrong, and those without truth
-        self._predicted = torch.zeros(classes + 1, dtype=torch.int64)  # the last: without truth
+        self._counts = torch.zeros(2 * LEVELS + 1, dtype=torch.int64)  # correct, wrong, without truth
+        self._predicted = torch.zeros(classes + 1, dtype=torch.int64)  # last: without truth
 
     def see(self, positions: Tensor, labels: Tensor, codes: Tensor) -> None:
-        """Labels and codes (n, H, W) of the unlabeled images at these positions, padded at the bottom and right."""
+        """Count labels and codes (n, H, W) of the unlabeled images at these positions, padded at bottom and right."""
         truth = size_groups.gather_plane(self._truth, Group(positions.tolist(), *labels.shape[-2:]), labels.device)
         unknown = truth == NO_LABEL
         cells = ((labels != truth).long() * LEVELS + codes).masked_fill_(unknown, 2 * LEVELS)
@@ -86,8 +86,11 @@ class LabelCounter:
         return {"error_top": self.error_top(), "predicted": self._predicted[:-1].tolist()}
 
     def error_top(self) -> dict[str, float | None]:
-        """Error of the most confident 20…100 % of all pixels, in percent; equal confidences share alike."""
-        counts = self._counts[:-1].view(2, LEVELS).cpu().double().flip(1)  # surest first
+        """Compute the error of the most confident 20…100 % of all pixels, in percent.
+
+        If only some pixels of one confidence code are among them, errors of that code count proportionally.
+        """
+        counts = self._counts[:-1].view(2, LEVELS).cpu().double().flip(1)  # most confident first
         seen, wrong = counts.sum(0).cumsum(0), counts[1].cumsum(0)
         total = float(seen[-1])
         if not total:
@@ -95,7 +98,7 @@ class LabelCounter:
         result: dict[str, float | None] = {}
         for top in TOPS:
             wanted = top * total
-            level = int((seen < wanted - 1e-6).sum())  # the code at which enough have been seen
+            level = int((seen < wanted - 1e-6).sum())  # the first code at which enough have been seen
             before = float(seen[level - 1]) if level else 0.0
             share = (wanted - before) / max(float(seen[level]) - before, 1.0)
             errors = (float(wrong[level - 1]) if level else 0.0) + share * float(counts[1, level])
@@ -104,18 +107,18 @@ class LabelCounter:
 
 
 def _counted(counts: Tensor, cells: Tensor) -> Tensor:
-    """Counts where the cells are, in place and of a shape that is known: a GPU need not be waited for."""
+    """Add 1 to ``counts`` at every cell, on the cells' device. Unlike bincount, this never waits for a GPU."""
     counts, cells = counts.to(cells.device), cells.flatten()
     return counts.scatter_add_(0, cells, counts.new_ones(1).expand(len(cells)))
 
 
 def _batches(labels: PseudoLabels[Ragged], chosen: Tensor) -> Iterator[tuple[Group, None]]:
-    """The chosen images by their size."""
+    """Yield groups of the chosen images by padded size, without loss weights."""
     for group in size_groups.groups(labels.labels[chosen].sizes):
         yield Group(chosen[group.positions].tolist(), group.height, group.width), None
 
 
 def _weighed(weigh: Weigh, chosen: Tensor) -> Iterator[tuple[Group, Weighed]]:
-    """The same, as the student weighs them."""
+    """Yield groups of the chosen images with the student's loss weights."""
     for each in weigh(chosen):
         yield Group(each.positions.tolist(), *each.weights.shape[-2:]), each

@@ -1,4 +1,4 @@
-"""Steps of equal shape from images with masks of any size. Any step can be asked for, in any order."""
+"""Batches of windows of images with masks. All have the same shape, and any step can be drawn in any order."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,17 +20,17 @@ from dmt.errors import DataError
 from dmt.types import STRONG, Batch, BatchPlan, BatchShape, Target
 
 MEMORY_SHARE = 0.6
-"""How much of a GPU's free memory the data may take; nets and their activations need the rest."""
+"""Share of a GPU's free memory that the data may occupy; nets and their activations need the rest."""
 
 
 @dataclass(frozen=True)
 class Unlabeled:
-    """Unlabeled images and, if the stage learns from a store, its labels and confidence codes for them.
+    """Unlabeled images and, if the stage learns from stored pseudo labels, these labels and their confidence codes.
 
     Attributes:
         images: color images.
         labels: uint8 planes, 255 where a pixel has no label.
-        codes: int16 planes of `dmt.core.codes`.
+        codes: int16 planes of packed `dmt.core.codes`.
     """
 
     images: Ragged
@@ -43,7 +43,7 @@ class Unlabeled:
 
 
 class Source(NamedTuple):
-    """Where crops are taken from: images and their planes, image by image of one size."""
+    """Images and their label planes, from which windows are cut. An image and its planes have the same size."""
 
     images: Ragged
     labels: Ragged | None
@@ -51,7 +51,7 @@ class Source(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Which images a step takes, and their windows."""
+    """The images of a step, and the draws of their windows."""
 
     positions: Tensor  # (N,)
     windows: WindowDraws
@@ -61,21 +61,21 @@ class Crops(NamedTuple):
     """Windows of images and their planes."""
 
     images: Tensor  # (N, C, h, w) float32 in [0, 1]
-    labels: Tensor | None  # (N, h, w) uint8, 255 where a pixel has no label: compact, as it may have to travel
+    labels: Tensor | None  # (N, h, w) uint8, 255 where a pixel has no label; small, as it may be copied to the device
     confidence: Tensor | None  # (N, h, w) float32
     inside: Tensor | None  # (N, h, w) bool, false in padding
 
 
 class OnDevice(NamedTuple):
-    """What a step takes where the data is on the device."""
+    """The draws of a step if the data is on the device, where windows will be cut."""
 
     labeled: Chosen
     unlabeled: Chosen | None
-    colors: tuple[ColorDraws, ...]  # of every strong view
+    colors: tuple[ColorDraws, ...]  # for every strong view
 
 
 class OnHost(NamedTuple):
-    """What a step takes where the data is on the host."""
+    """The windows of a step if the data is on the host: already cut, and copied to the device."""
 
     labeled: Crops
     unlabeled: Crops | None
@@ -84,18 +84,19 @@ class OnHost(NamedTuple):
 
 
 class PixelBatches:
-    """Batches of random windows, cut on the device if the data fits there, else on the host.
+    """Batches of random windows, cut on the device if the data fits there, otherwise on the host.
 
-    All views of an image share its window; strong ones get colors of their own, on the device.
+    All views of an image share its window. Each strong view additionally gets its own color augmentation, always on
+    the device.
 
     Args:
         labeled: images and masks; masks are uint8 planes, 255 where a pixel has no label.
-        plan: how many images of which views each step takes.
-        window: the geometry of all of them.
-        execution: where the batches are needed.
-        unlabeled: the unlabeled images, if the plan asks for any.
-        by_class: draw labeled images by class, see `ClassOrder`, instead of each as often as any other.
-        resident: whether the data is kept on the device; None lets the device's free memory decide.
+        plan: the number of images per step, and their views.
+        window: the geometric augmentation of all images.
+        execution: gives the device of the batches.
+        unlabeled: the unlabeled images; required if the plan has views.
+        resident: whether the data is kept on the device; None decides by the device's free memory.
+        by_class: draw labeled images by class, see `ClassOrder`, instead of each equally often.
     """
 
     def __init__(
@@ -132,8 +133,8 @@ class PixelBatches:
         return [view for view in self._plan.views if kind_of(view) == STRONG]
 
     def draw(self, step: int) -> OnDevice | OnHost:
-        """What this step takes; the same for the same step, whatever was asked before."""
-        seed, count = self._plan.seed, self.shape.unlabeled  # unlabeled images come first
+        """Draw the images and windows of a step. The result depends only on the step, not on earlier calls."""
+        seed, count = self._plan.seed, self.shape.unlabeled  # draws of unlabeled images come first
         generator = streams.device_stream(self._home, seed, "augment", step)
         draws = self._window.draw(self.shape.images, generator, self._home)
         strokes = streams.device_stream(self._device, seed, "colors", step)
@@ -161,7 +162,7 @@ class PixelBatches:
         return known, _crops(self._unlabeled, drawn.unlabeled, self._window)
 
     def make(self, drawn: OnDevice | OnHost) -> Batch:
-        """The batch that was drawn."""
+        """Make the batch for these draws, cutting the windows if that is still to be done."""
         if isinstance(drawn, OnDevice):
             known, other = self._cut(drawn)
             positions = None if drawn.unlabeled is None else drawn.unlabeled.positions
@@ -181,7 +182,7 @@ class PixelBatches:
 
 
 def _crops(source: Source, choice: Chosen, window: Window) -> Crops:
-    """One geometry for an image and all its planes."""
+    """Cut windows, the same for an image and all its planes."""
     positions, images = choice.positions, source.images
     grid = windows.place(window, choice.windows, images.heights[positions], images.widths[positions])
     labels = confidence = None
@@ -189,9 +190,9 @@ def _crops(source: Source, choice: Chosen, window: Window) -> Crops:
         labels = windows.plane(source.labels, positions, grid, fill=size_groups.NO_LABEL)
     if source.codes is not None:
         packed = windows.plane(source.codes, positions, grid, fill=0)
-        # no code stands for a confidence of 0, so padding is set after decoding
+        # no code decodes to a confidence of 0, so padding is set to 0 after decoding
         confidence = codes.decode(packed).masked_fill_(~grid.inside, 0)
-    inside = grid.inside if labels is None else None  # labels say it themselves: none in padding
+    inside = grid.inside if labels is None else None  # not needed with labels, which are NO_LABEL in padding
     return Crops(windows.images(images, positions, grid), labels, confidence, inside)
 
 
@@ -211,7 +212,7 @@ def _checked(source: Source) -> Source:
 
 def _moved(source: Source, device: torch.device) -> Source:
     def moved(planes: Ragged) -> Ragged:
-        # what is there already stays shared, e.g. the host's buffer among many subsets
+        # data that is already on the device is not copied, so subsets go on sharing one buffer
         return planes if planes.pixels.device.type == device.type else planes.to(device)
 
     images, labels, packed = source
@@ -219,13 +220,13 @@ def _moved(source: Source, device: torch.device) -> Source:
 
 
 def _fits(sources: list[Source | None], device: torch.device) -> bool:
-    """Whether a GPU has room for all of it; anywhere else the data is where it is needed already."""
+    """Return whether a GPU has room for all sources; always true for a CPU, whose memory holds the data already."""
     if device.type != "cuda":
         return True
     planes = [each for source in sources if source is not None for each in source if each is not None]
     to_come = [each for each in planes if each.pixels.device.type != "cuda"]
     needed = sum(int((each.heights * each.widths).sum()) * each.pixels[:1].nbytes for each in to_come)
     free, _ = torch.cuda.mem_get_info(device)
-    # torch keeps what earlier stages gave back: free to us, though not to the driver
+    # memory that torch's allocator caches is available here, though the driver does not count it as free
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return needed <= MEMORY_SHARE * (free + kept)

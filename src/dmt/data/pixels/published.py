@@ -1,4 +1,4 @@
-"""The paper's splits of PASCAL VOC and Cityscapes, equal to the published lists byte for byte."""
+"""The paper's splits of PASCAL VOC and Cityscapes, byte for byte equal to the published lists."""
 
 import gzip
 import random
@@ -13,10 +13,10 @@ RATIOS: dict[str, dict[str, float]] = {
     "voc": {"2": 2, "4": 4, "8": 8, "20": 20, "50": 50, "106": 105.82},
     "cityscapes": {"2": 2, "4": 4, "8": 8, "20": 20, "30": 29.75},
 }
-"""Data set -> name of a ratio -> one in how many images is labeled."""
+"""For each data set, the names of its ratios: ``"8"`` means that one image in 8 is labeled."""
 
 SBD = "sbd"
-"""In the place of a ratio: VOC's own 1,464 training masks are labeled, what SBD added is not; one split only."""
+"""Used in place of a ratio: VOC's own 1,464 training masks are labeled, those added by SBD are not. One split only."""
 
 SPLITS = (0, 1, 2)
 _LISTS = {"voc": "voc_trainaug", "cityscapes": "cityscapes_train"}
@@ -25,20 +25,23 @@ _SEED = 7777
 
 @cache
 def ids(name: str) -> tuple[str, ...]:
-    """The official list ``voc_trainaug``, ``voc_train``, ``voc_val`` or ``cityscapes_train``, sorted."""
+    """Return the official list ``voc_trainaug``, ``voc_train``, ``voc_val`` or ``cityscapes_train``, sorted."""
     packed = resources.files("dmt").joinpath("data", "pixels", "ids", f"{name}.txt.gz").read_bytes()
     return tuple(gzip.decompress(packed).decode().split())
 
 
 def ratios(dataset: str) -> tuple[str, ...]:
-    """Names of the ratios of a data set."""
+    """Return the names of the ratios of a data set."""
     if dataset not in RATIOS:
         raise unknown("data set with published splits", dataset, RATIOS)
     return (*RATIOS[dataset], SBD) if dataset == "voc" else tuple(RATIOS[dataset])
 
 
 def labeled_ids(dataset: str, ratio: str, split: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(labeled, unlabeled) in the published order; of one split, the labels of a smaller set are those of a larger."""
+    """Return the ids (labeled, unlabeled) in the published order.
+
+    Within one split, a smaller labeled set is contained in a larger one.
+    """
     if ratio not in (names := ratios(dataset)):
         raise unknown(f"ratio of {dataset}", ratio, names)
     if split not in SPLITS:
@@ -49,17 +52,17 @@ def labeled_ids(dataset: str, ratio: str, split: int = 0) -> tuple[tuple[str, ..
         return labeled, tuple(each for each in ids("voc_trainaug") if each not in known)
     order = list(ids(_LISTS[dataset]))
     generator = random.Random(_SEED)
-    for _ in range(split + 1):  # every split shuffles the order that the one before it left
+    for _ in range(split + 1):  # every split shuffles the order of the split before it
         generator.shuffle(order)
     count = int(len(order) / RATIOS[dataset][ratio])
-    count += count % 8 == 1  # no batch of a single image at the end of an epoch of batches of 8: 529 became 530
+    count += count % 8 == 1  # so that an epoch of batches of 8 does not end with a single image: 529 became 530
     return tuple(order[:count]), tuple(order[count:])
 
 
 def write(folder: Path, dataset: str, split: int, *, force: bool = False) -> list[Path]:
-    """Write ``<ratio>_labeled_<split>.txt`` and ``<ratio>_unlabeled_<split>.txt`` of every ratio, one id a line.
+    """Write ``<ratio>_labeled_<split>.txt`` and ``<ratio>_unlabeled_<split>.txt`` for every ratio, one id per line.
 
-    Other lists of these names are refused unless ``force``, before anything is written.
+    Existing files with other content are an error unless ``force``; this is checked before anything is written.
     """
     lists: dict[Path, bytes] = {}
     for ratio in ratios(dataset):

@@ -1,6 +1,6 @@
-"""Scenes to segment that need no download: scikit-learn's handwritten digits on textured grounds.
+"""A synthetic segmentation data set without download: scikit-learn's handwritten digits on textured backgrounds.
 
-Made of elementary arithmetic and uniform draws alone, so that every machine makes the same bits.
+Scenes are made by elementary arithmetic and uniform draws only, so that they are identical bit by bit on all machines.
 """
 
 import numpy as np
@@ -18,18 +18,18 @@ CLASSES = ("background", *"0123456789")
 TRAIN, TEST = 600, 150
 
 _SIZES = ((64, 64),) * 13 + ((64, 80), (56, 64), (80, 56))
-_INK = 0.3  # what is darker on paper belongs to the digit
-_HUES = 0.45  # of six, how far a hue strays to either side; those of two neighbors lie 0.6 apart
-_TRIES = 12  # places drawn for a digit before it is left out
+_INK = 0.3  # pixels with more ink belong to the digit
+_HUES = 0.45  # greatest deviation from a digit's mean hue, on a circle of 6; the means of neighbors differ by 0.6
+_TRIES = 12  # positions tried for a digit before it is left out
 
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
 
 def scenes(train: int = TRAIN, test: int = TEST) -> tuple[LabeledSet[Ragged], LabeledSet[Ragged]]:
-    """(train, test): RGB scenes of several sizes and their masks; no digit image is in both.
+    """Make (train, test): RGB scenes of several sizes and their masks. No digit image is used in both.
 
-    A scene depends on its number alone: fewer of them are the first ones.
+    A scene depends only on its number, so a smaller set consists of the first scenes of a larger one.
     """
     parts = zip(("train", "test"), (train, test), embedded.digits(), strict=True)
     first, second = (_part(part, count, digits) for part, count, digits in parts)
@@ -45,7 +45,7 @@ def _part(part: str, count: int, digits: LabeledSet[Tensor]) -> LabeledSet[Ragge
 
 
 def _scene(draw: Generator, inks: Floats, labels: npt.NDArray[np.int64]) -> tuple[Bytes, Bytes]:
-    """One image (H, W, 3) and its mask (H, W)."""
+    """Make one image (H, W, 3) and its mask (H, W)."""
     height, width = _SIZES[draw.integers(len(_SIZES))]
     image = _ground(draw, height, width)
     mask = np.zeros((height, width), np.uint8)
@@ -59,14 +59,14 @@ def _scene(draw: Generator, inks: Floats, labels: npt.NDArray[np.int64]) -> tupl
             continue
         taken[place] = True
         mask[place][ink > _INK] = labels[which] + 1
-        opacity = np.clip(ink * 1.6 - 0.2, 0, 1)[..., None]  # a sharper edge than interpolation leaves
+        opacity = np.clip(ink * 1.6 - 0.2, 0, 1)[..., None]  # sharpens the interpolated edge
         image[place] += opacity * (_color(draw, int(labels[which])) - image[place])
     image += _uniform(draw, -0.05, 0.05, image.shape)
     return np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8), mask
 
 
 def _ground(draw: Generator, height: int, width: int) -> Floats:
-    """(H, W, 3): a gradient, large clouds of color, and gray texture about as fine as a pen's stroke."""
+    """Make a background (H, W, 3): a gradient, large color clouds, and gray texture about as fine as a pen stroke."""
     corners = _uniform(draw, 0.1, 0.45, (2, 2, 3))
     clouds = _uniform(draw, -0.15, 0.15, (5, 5, 3))
     texture = _uniform(draw, -0.15, 0.15, (height // 4, width // 4, 1)) * _between(draw, 0.3, 1)
@@ -75,15 +75,15 @@ def _ground(draw: Generator, height: int, width: int) -> Floats:
 
 
 def _color(draw: Generator, digit: int) -> Floats:
-    """(3,) a bright color. Each digit keeps to a part of the hues, but shares it with others: a hint, no more."""
-    hue = 0.6 * digit + _between(draw, -_HUES, _HUES)  # 6 once around: red, yellow, green, cyan, blue, magenta
+    """Draw a bright color, (3,). Hues of different digits overlap, so the color is only a hint to the class."""
+    hue = 0.6 * digit + _between(draw, -_HUES, _HUES)  # 0 to 6: red, yellow, green, cyan, blue, magenta
     pure = [min(max(abs((hue + turn) % 6 - 3) - 1, 0), 1) for turn in (0, 4, 2)]
     light, strength = _between(draw, 0.7, 1), _between(draw, 0.5, 0.9)
     return np.array([light * (1 - strength * (1 - channel)) for channel in pure], np.float32)
 
 
 def _place(draw: Generator, taken: npt.NDArray[np.bool_], size: tuple[int, ...]) -> tuple[slice, slice] | None:
-    """A box of this size with at most a tenth of it taken, if one is found."""
+    """Draw a box of this size of which at most a tenth is taken; None if no such box is found."""
     for _ in range(_TRIES):
         top, left = (draw.integers(whole - part + 1) for whole, part in zip(taken.shape, size, strict=True))
         box = slice(top, top + size[0]), slice(left, left + size[1])
@@ -101,7 +101,7 @@ def _uniform(draw: Generator, low: float, high: float, shape: tuple[int, ...]) -
 
 
 def _resize(plane: Floats, height: int, width: int) -> Floats:
-    """Bilinear, (h, w, …) -> (H, W, …); the corner pixels stay at the corners."""
+    """Resize (h, w, …) to (H, W, …) bilinearly with aligned corners."""
     for axis, size in enumerate((height, width)):
         position = np.arange(size) * (plane.shape[axis] - 1) / (size - 1)
         low = np.minimum(position.astype(np.int64), plane.shape[axis] - 2)

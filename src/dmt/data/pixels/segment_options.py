@@ -1,4 +1,4 @@
-"""Which images with masks, how many of them are labeled, and what training sees of them."""
+"""Options of segmentation data sets."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from dmt.types import Sizes
 
 @dataclass(frozen=True)
 class SegmentOptions(WindowOptions):
-    """Which images with masks, how many of them are labeled, and what training sees of them."""
+    """Options of a segmentation data set: which one, how many labels, and the training crops."""
 
     dataset: str = option("scenes", "the data set (a preset's name stands for one)")
     labels: str = option("40", "labeled images: a number, drawn by seed, or a published list such as 1/20")
@@ -32,7 +32,7 @@ class SegmentOptions(WindowOptions):
 
     @cached_property
     def labeled(self) -> int:
-        """How many images are labeled."""
+        """Number of labeled images."""
         if self.published is not None:
             return len(published.labeled_ids(*self.published, self.split or 0)[0])
         if not self.labels.isdecimal() or int(self.labels) < 1:
@@ -41,7 +41,7 @@ class SegmentOptions(WindowOptions):
 
     @property
     def published(self) -> tuple[str, str] | None:
-        """(data set, ratio) of the published list that ``labels`` names, if it names one."""
+        """The (data set, ratio) of the published list that ``labels`` names, or None if it is a number or unknown."""
         of = SEGMENT_SETS[self.dataset].lists
         ratio = self.labels.removeprefix("1/") if self.labels != "train" else published.SBD
         known = of is not None and (ratio in published.RATIOS[of] or (of == "voc" and ratio == published.SBD))
@@ -54,6 +54,6 @@ class SegmentOptions(WindowOptions):
 
     @property
     def sizes(self) -> Sizes:
-        """Known without opening the data."""
+        """Numbers of images, computed without opening the data."""
         train = SEGMENT_SETS[self.dataset].train
         return Sizes(self.labeled, train - self.labeled - self.validation, train, pixels=True)

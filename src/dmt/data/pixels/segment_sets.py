@@ -1,4 +1,4 @@
-"""The data sets with masks that we know by name: what can be said of each without opening it, and how to open it."""
+"""Segmentation data sets known by name: their properties, and how to read them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +16,16 @@ Parts = tuple[LabeledSet[Ragged], LabeledSet[Ragged]]
 
 @dataclass(frozen=True)
 class SegmentSet:
-    """A data set before it is opened.
+    """Properties of a data set, known without opening it.
 
     Attributes:
+        name: as options name it.
+        classes: names of the classes, in order.
         train, test: number of images.
-        normalization: for nets without one of their own.
-        palette: (red, green, blue) of the classes, for people.
-        read: (folder, notify, tell) -> (train, test).
-        lists: whose published lists it may be split by.
+        normalization: for nets that do not define their own.
+        palette: (red, green, blue) of the classes, to display masks.
+        read: maps (folder, notify, tell) to (train, test).
+        lists: the data set whose published splits apply, "voc" or "cityscapes"; None if there are none.
     """
 
     name: str
@@ -88,8 +90,8 @@ SEGMENT_SETS: dict[str, SegmentSet] = {
 
 
 def require_published(name: str, folder: Path, notify: Notify) -> None:
-    """See that a folder has every training image that the published lists name."""
-    published.ratios(name)  # refuses what has no lists
+    """Raise an error if a folder lacks a training image that the published lists name."""
+    published.ratios(name)  # raises an error for a data set without published lists
     if name == "voc":
         there = set(voc.find(folder, notify).training().ids)
     else:

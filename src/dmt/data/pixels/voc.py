@@ -1,4 +1,4 @@
-"""PASCAL VOC 2012 as it is published, with the masks that SBD added where they are there."""
+"""PASCAL VOC 2012 as published, with the additional masks of SBD if present."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _GET = "unpack VOCtrainval_11-May-2012.tar there"
 
 
 def _color(index: int) -> tuple[int, int, int]:
-    """Bits 0, 3, 6 of the index fill red from its highest bit down, bits 1, 4, 7 green, bits 2, 5 blue."""
+    """Return the color of a class: red has bits 0, 3, 6 of its index as highest bits, green 1, 4, 7, blue 2, 5."""
     red, green, blue = (
         sum((index >> (3 * place + channel) & 1) << (7 - place) for place in range(8)) for channel in range(3)
     )
@@ -26,17 +26,17 @@ def _color(index: int) -> tuple[int, int, int]:
 
 
 PALETTE = tuple(_color(index) for index in range(256))
-"""(red, green, blue) of every mask value, 255 included."""
+"""(red, green, blue) of every mask value, including 255."""
 
 
 @dataclass(frozen=True)
 class VocFolder:
-    """VOC on disk.
+    """PASCAL VOC on disk.
 
     Attributes:
         root: the folder VOC2012.
-        train_ids: ``trainaug`` with the masks of SBD, otherwise ``train``.
-        test_ids: ``val``.
+        train_ids: ids of ``trainaug`` if the masks of SBD are present, otherwise of ``train``.
+        test_ids: ids of ``val``.
     """
 
     root: Path
@@ -44,7 +44,7 @@ class VocFolder:
     test_ids: tuple[str, ...]
 
     def training(self, ids: Sequence[str] | None = None) -> MaskedImages:
-        """All training images, or those named."""
+        """Return all training images, or those named."""
         return self._masked(self.train_ids if ids is None else ids)
 
     def testing(self) -> MaskedImages:
@@ -52,14 +52,14 @@ class VocFolder:
 
     def _masked(self, ids: Sequence[str]) -> MaskedImages:
         images = {path.stem: path for path in (self.root / "JPEGImages").glob("*.jpg")}
-        # SBD's mask where there is one: some copies hold only those that it added
+        # SBD's mask if there is one, otherwise VOC's: some copies have only the masks that SBD added
         found = {path.stem: path for name in (_OFFICIAL, _SBD) for path in (self.root / name).glob("*.png")}
         names = f"JPEGImages, {_OFFICIAL} and {_SBD}"
         return masks.pair(ids, images, found, f"complete {names} in {self.root}")
 
 
 def find(folder: Path, notify: Callable[[str], None]) -> VocFolder:
-    """VOC in ``folder``: the one that holds VOCdevkit, VOCdevkit itself, or VOC2012 itself."""
+    """Find PASCAL VOC in ``folder``, which may be VOC2012, VOCdevkit, or the folder that holds VOCdevkit."""
     root = _root(folder)
     test_ids = _list(root, ("val",))
     if (root / _SBD).is_dir():
@@ -82,11 +82,11 @@ def _root(folder: Path) -> Path:
 
 
 def _list(root: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """The ids of a list, from the first of its files that exists, otherwise from our own copy."""
+    """Read the ids of a list from the first of these files that exists, otherwise from the copy in this package."""
     for name in names:
         path = root / "ImageSets" / "Segmentation" / f"{name}.txt"
         if path.is_file():
             rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-            # some copies of the list give the paths of image and mask in the place of an id
+            # some versions of the list give the paths of image and mask instead of an id
             return tuple(Path(row[0]).stem for row in rows if row)
     return published.ids(f"voc_{names[0]}")

@@ -1,4 +1,4 @@
-"""Options of what a step sees of an image with a mask, the same for data sets and for a user's folder."""
+"""Options of the random training crops of segmentation, shared by data sets and a user's folder."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from dmt.options import option, require
 
 @dataclass(frozen=True, kw_only=True)
 class WindowOptions:
-    """A random window of every image."""
+    """Options of the random training crop of every image."""
 
     crop: tuple[int, ...] = option((64, 64), "height and width of the random crops for training")
     scale: tuple[float, ...] = option((0.5, 1.5), "images are resized at random between these factors")
@@ -22,7 +22,7 @@ class WindowOptions:
     def __post_init__(self) -> None:
         require("crop", list(self.crop), len(self.crop) == 2, "two whole numbers, height and width")
         require("scale", list(self.scale), len(self.scale) == 2, "two numbers")
-        self.window  # noqa: B018  refuses what is no window
+        self.window  # noqa: B018  raises an error if it is invalid
 
     @property
     def window(self) -> Window:
@@ -31,7 +31,7 @@ class WindowOptions:
         return Window(height, width, (low, high), self.flip)
 
     def require_shown(self, view: LabelingView) -> None:
-        """Refuse a view for labeling that nets never see in training."""
+        """Refuse a labeling view that nets never see in training."""
         low, high = self.scale
         if view.mirrored and not self.flip:
             raise ConfigError(

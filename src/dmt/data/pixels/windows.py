@@ -1,8 +1,8 @@
-"""Random windows of images of any size: scale, crop, pad and mirror as one gather, straight from a `Ragged` buffer.
+"""Random windows of images of any size: resize, crop, pad and mirror in one gather from a `Ragged` buffer.
 
-No resized image is ever made: every cell of a window looks up where it comes from. Geometry is separable, so the
-tables are small, (N, h) for rows and (N, w) for columns, and all planes of a sample share them. Shapes never depend
-on values and nothing is read back from the device: all of it can be captured in a CUDA graph.
+No resized image is ever created: every cell of a window looks up its source pixels. The geometry is separable, so the
+lookup tables are small, (N, h) for rows and (N, w) for columns, and all planes of a sample share them. Shapes never
+depend on values and nothing is read back from the device, so all of it can be captured in a CUDA graph.
 """
 
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from dmt.errors import ConfigError
 
 
 class WindowDraws(NamedTuple):
-    """What becomes of each sample; every field is (N,)."""
+    """The random draws of each sample's window; every field is (N,)."""
 
-    scale: Tensor  # float32, size of the resized image relative to the image
-    y: Tensor  # float32 in [0, 1), where the window lies in the room that it has
+    scale: Tensor  # float32, resize factor
+    y: Tensor  # float32 in [0, 1), position of the window between its topmost and its lowest possible one
     x: Tensor
     flipped: Tensor  # bool
 
 
 @dataclass(frozen=True)
 class Window:
-    """What training sees of an image: the image resized at random, a random crop of it, mirrored half of the time.
+    """The geometric augmentation of training: random resizing, a random crop, mirrored with probability 0.5.
 
     Attributes:
         height, width: of the crop. A resized image that is smaller is padded at the bottom and at the right.
-        scale: range of the resizing, the same for both sides of an image.
+        scale: least and greatest resize factor. Both sides of an image have the same factor.
         flip: whether to mirror.
     """
 
@@ -47,16 +47,16 @@ class Window:
 
     def draw(self, count: int, generator: torch.Generator, device: torch.device | str) -> WindowDraws:
         """Draw a window for each of ``count`` images."""
-        # The coin is drawn even when unused: switching flips off leaves every later draw of the stream in place.
+        # The coin is drawn even if unused, so that switching flips off does not change any later draw of the stream.
         scale, y, x, coin = torch.rand(4, count, generator=generator, device=device)
         low, high = self.scale
         return WindowDraws(low + (high - low) * scale, y, x, (coin < 0.5) & self.flip)
 
 
 class Axis(NamedTuple):
-    """Where the cells along one side of each window come from; every field is (N, h) or (N, w).
+    """The source pixels of each window's rows or columns; every field is (N, h) or (N, w).
 
-    ``low``, ``high`` and ``nearest`` lie inside the image everywhere, also where ``inside`` is false.
+    ``low``, ``high`` and ``nearest`` are valid indices everywhere, also where ``inside`` is false.
     """
 
     low: Tensor  # int64, the pixel before the cell's center
@@ -67,19 +67,19 @@ class Axis(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Where the cells of each window come from."""
+    """The source pixels of each window's cells."""
 
     rows: Axis
     columns: Axis
 
     @property
     def inside(self) -> Tensor:
-        """(N, h, w) bool, false in padding."""
+        """Bool (N, h, w), false in padding."""
         return self.rows.inside[:, :, None] & self.columns.inside[:, None, :]
 
 
 def place(window: Window, draws: WindowDraws, heights: Tensor, widths: Tensor) -> Grid:
-    """The windows that were drawn, on images of these sizes, each (N,) int64."""
+    """Compute the source pixels of the drawn windows, for images of these heights and widths, each (N,) int64."""
     upright = torch.zeros_like(draws.flipped)
     return Grid(
         rows=_axis(window.height, heights, draws.scale, draws.y, upright),
@@ -88,13 +88,13 @@ def place(window: Window, draws: WindowDraws, heights: Tensor, widths: Tensor) -
 
 
 def _axis(size: int, lengths: Tensor, scale: Tensor, place: Tensor, mirrored: Tensor) -> Axis:
-    # doubles keep the products exact: a place below 1 can never round up to a place that does not exist
+    # doubles keep the products exact: a position below 1 can never round up to an offset outside of the image
     resized = (scale.double() * lengths).long().clamp(min=1)  # (N,)
     offset = (place.double() * ((resized - size).clamp(min=0) + 1)).long()
     cells = torch.arange(size, device=lengths.device)
-    # The crop comes first, so the mirror reverses the window rather than the image under it.
-    cells = torch.where(mirrored[:, None], size - 1 - cells, cells) + offset[:, None]  # (N, size), of resized image
-    # float32 in the very order of torch's interpolate, whose indices at exact ties are those of its rounding
+    # The crop comes first: mirroring reverses the window, not the image below it.
+    cells = torch.where(mirrored[:, None], size - 1 - cells, cells) + offset[:, None]  # (N, size), in the resized image
+    # float32 in the same order of operations as torch's interpolate, so that exact ties are rounded as there
     ratio = (lengths / resized)[:, None]
     last = (lengths - 1)[:, None]
     center = (cells + 0.5) * ratio  # in pixels from the image's edge
@@ -110,11 +110,11 @@ def _axis(size: int, lengths: Tensor, scale: Tensor, place: Tensor, mirrored: Te
 
 
 def images(source: Ragged, positions: Tensor, grid: Grid) -> Tensor:
-    """Windows of the color images at ``positions`` (N,): (N, C, h, w) float32 in [0, 1], black in padding.
+    """Cut windows of the color images at ``positions`` (N,): (N, C, h, w) float32 in [0, 1], black in padding.
 
-    Bilinear as ``interpolate(mode="bilinear", align_corners=False, antialias=False)``. Values stay as interpolated:
-    rounding them to 8 bits, as resizing a stored image would, costs precision and gains nothing here. The result
-    lies in memory as channels_last.
+    Bilinear as ``interpolate(mode="bilinear", align_corners=False, antialias=False)``. Interpolated values are not
+    rounded to 8 bits, as they would be if a resized image were stored: rounding would only lose precision. The memory
+    format of the result is channels_last.
     """
     rows, columns = grid
     blend = columns.blend[:, None, :, None]
@@ -128,17 +128,17 @@ def images(source: Ragged, positions: Tensor, grid: Grid) -> Tensor:
 
 
 def plane(source: Ragged, positions: Tensor, grid: Grid, fill: int) -> Tensor:
-    """Windows of the planes at ``positions`` (N,): (N, h, w) of the planes' type, ``fill`` in padding.
+    """Cut windows of the planes at ``positions`` (N,): (N, h, w) of the planes' dtype, ``fill`` in padding.
 
-    Nearest as ``interpolate(mode="nearest-exact")``. The older ``"nearest"`` measures from the corners of pixels
-    instead of their centers: its labels lie up to half a pixel beside the bilinear image.
+    Nearest neighbor as ``interpolate(mode="nearest-exact")``. The older mode ``"nearest"`` measures from the corners
+    of pixels instead of their centers, which shifts labels by up to half a pixel relative to the bilinear image.
     """
     picked = _pick(source, positions, grid.rows.nearest, grid.columns.nearest)
     return picked.masked_fill_(~grid.inside, fill)
 
 
 def _pick(source: Ragged, positions: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Pixel (row, column) of each image, for rows (N, h) and columns (N, w): (N, h, w) or (N, h, w, C)."""
+    """Gather the pixels at rows (N, h) and columns (N, w) of each image: (N, h, w) or (N, h, w, C)."""
     starts, widths = source.starts[positions], source.widths[positions]
     lines = starts[:, None] + rows * widths[:, None]  # (N, h); int64, as a buffer may hold more than 2^31 pixels
     flat = lines[:, :, None] + columns[:, None, :]  # (N, h, w)
