@@ -1,6 +1,6 @@
-"""Pseudo labels that are probably wrong: those of the last round used that the nets of that round contradict.
+"""Pseudo labels that are probably wrong: those of the round whose nets are used, where these nets contradict them.
 
-They contradict them although one of them, or each of a pair, was trained on these labels.
+They do so although one of them, or each of a pair, was trained on these labels.
 """
 
 from collections.abc import Callable
