@@ -47,5 +47,5 @@ def examine(task: Task, every: list[LabelCheck], on_progress: ProgressCallback |
 
 
 def _labels(store: Store[Any]) -> Callable[[View, Tensor], Tensor]:
-    """Return a function that looks up stored labels; those that were not kept count as missing: no net saw them."""
+    """Return a function that looks up stored labels; those that were not kept taught no net, so they count as none."""
     return lambda view, positions: store.kept_labels(positions, view.images)

@@ -61,7 +61,7 @@ OnOpt = Annotated[
 
 
 def shards(unlabeled: list[str] | None) -> tuple[str, ...]:
-    """Return what --unlabeled names, as absolute paths and URLs."""
+    """Return the shards that --unlabeled names, as absolute paths and URLs."""
     from dmt.data.folders import tar_places
 
     return tar_places.named(unlabeled or ())

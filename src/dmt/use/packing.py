@@ -63,7 +63,7 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> Packed:
     scored and used, but other methods cannot be added to it.
     """
     folder = Folder(run)
-    folder.manifest()  # what is no run is refused, and not touched
+    folder.manifest()  # raises for a folder that is no run, before anything is touched
     outputs.require_outside_runs(out)
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file; give --out a new folder")
@@ -143,7 +143,7 @@ def _whole(packed: Path, index: dict[str, Any]) -> bytes:
 
 
 def _plain(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
-    """Extract only regular files, none of them outside the folder, with permissions as the umask sets them."""
+    """Filter for extraction: regular files only, none outside the folder, with permissions as the umask sets them."""
     if not member.isfile():
         raise tarfile.ExtractError(f"{member.name!r} is not a regular file")
     found = tarfile.data_filter(member, place)
