@@ -1,1 +1,1 @@
-"""Labels that are probably wrong, and images worth a label, found in a finished run."""
+"""Audits of finished runs: labels that are probably wrong, and images that are worth labeling."""

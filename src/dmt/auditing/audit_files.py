@@ -1,4 +1,4 @@
-"""What an audit found, written down: the gallery, a CSV for each list, and a file for Label Studio."""
+"""Output files of an audit: the gallery, a CSV for each list, and files for Label Studio."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,13 @@ TASKS, INTERFACE, IMAGES = "label_studio.json", "label_studio.xml", "images"
 
 @dataclass(frozen=True)
 class Findings:
-    """All lists of an audit; where one could not be made, a sentence that says why."""
+    """The three lists of an audit; in place of a list that could not be made, a sentence that says why.
+
+    Attributes:
+        labels: given labels that are probably wrong.
+        pseudo: pseudo labels that are probably wrong.
+        following: images to label next.
+    """
 
     labels: Judged | str
     pseudo: Judged | str
@@ -41,14 +47,15 @@ class Findings:
 
 @dataclass(frozen=True)
 class AuditOutput:
-    """Where and how to write.
+    """Where and how the results of an audit are written.
 
     Attributes:
-        ensemble: the run's nets.
-        title: what was audited.
-        count: entries of each list in the gallery.
-        files: the folder of the images, if they have files of their own.
-        on_progress: hears how many of the pictures of a list are made.
+        out: folder for the files.
+        ensemble: nets of the run.
+        title: name of the audited job, for people.
+        count: most entries of each list in the gallery.
+        files: folder of the images, or None if the data set has no image files.
+        on_progress: is called as pictures are made, with the number made and the total, list by list.
     """
 
     out: Path
@@ -68,7 +75,7 @@ class AuditOutput:
 
 
 def write(output: AuditOutput, findings: Findings) -> None:
-    """Every file of the audit. Lists that could not be made become empty files, so that old ones do not stay."""
+    """Write every file of the audit. A list that could not be made is written empty, so that no old one remains."""
     classes = output.task.classes
     judged = {LABELS: findings.labels, PSEUDO: findings.pseudo}
     for name, each in judged.items():
@@ -133,7 +140,7 @@ def _following(output: AuditOutput, found: list[Candidate] | str, made: dict[int
 
 
 def _label_studio(output: AuditOutput, found: Sequence[Candidate], made: dict[int, MaskPictures]) -> None:
-    for old in (output.out / IMAGES).glob("[0-9]" * 6 + "-*.png"):  # of an audit before
+    for old in (output.out / IMAGES).glob("[0-9]" * 6 + "-*.png"):  # of an earlier audit
         old.unlink()
     labelings = [_labeling(output, each, made.get(each.position)) for each in found]
     classes, colors = output.task.classes, output.task.colors
@@ -151,7 +158,7 @@ def _labeling(output: AuditOutput, each: Candidate, drawn: MaskPictures | None) 
         image = set_pictures.picture(output.task.unlabeled, each.position)
         files.write(output.out / path, pictures.encode(Image.fromarray(image)))
     elif drawn is not None:
-        size = photo_files.photo_size(output.files / each.file)  # in training, large photos are made smaller
+        size = photo_files.photo_size(output.files / each.file)  # the mask is of the photo as shrunk for training
     why = (("doubt", round(each.doubt, 4)), ("disagreement", round(each.disagreement, 4)))
     mask = None if drawn is None else drawn.suggested
     return LabelingTask(path, each.label if drawn is None else None, mask, each.sure, size, why)

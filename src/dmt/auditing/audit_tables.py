@@ -12,12 +12,12 @@ CANDIDATES = ("rank", "file", "class", "doubt", "disagreement", "says_1", "confi
 
 
 def suspects(found: Iterable[Suspect], classes: Sequence[str]) -> bytes:
-    """One row for each label; the columns given_1 … suggested_2 are probabilities by the first and second net."""
+    """Return a CSV with one row per label; given_1 … suggested_2 are probabilities of the first and second net."""
     return csv_tables.table(SUSPECTS, (_suspect(each, classes) for each in found))
 
 
 def candidates(found: Iterable[Candidate], classes: Sequence[str]) -> bytes:
-    """One row for each image, the one to label first at the top."""
+    """Return a CSV with one row per image, the one to label first at the top."""
     return csv_tables.table(CANDIDATES, (_candidate(rank, each, classes) for rank, each in enumerate(found, start=1)))
 
 

@@ -1,15 +1,15 @@
-"""An audit of a run: which labels are probably wrong, and which images to label next. The run itself stays as it is.
+"""An audit of a run: which labels are probably wrong, and which images to label next. The run itself is not changed.
 
 ```
 runs/a-audit/
   index.html            the gallery
   labels.csv            every given label, the most suspicious first
-  pseudo_labels.csv     suspicious pseudo labels of the round that is kept
+  pseudo_labels.csv     suspicious pseudo labels of the round whose nets are used
   label_next.csv        unlabeled images, the one to label first at the top
-  label_studio.json     the same for Label Studio; label_studio.xml is the labeling interface for it
-  images/               those images, where the data set has no files of its own
+  label_studio.json     the same images for Label Studio; label_studio.xml is its labeling interface
+  images/               these images, if the data set has no image files of its own
   audit.json            what was audited
-  work/                 the nets that judged the labels: a stopped audit resumes, a repeated one is quick
+  work/                 the nets that judged the given labels: a stopped audit resumes, and a repeated one is quick
 ```
 """
 
@@ -51,12 +51,12 @@ ABOUT = "audit.json"
 
 @dataclass(frozen=True)
 class Audited:
-    """What came out.
+    """Result of an audit.
 
     Attributes:
-        folder: where all of it is.
+        folder: folder of its files.
         findings: the three lists.
-        lines: a line on each for people.
+        lines: one line of text on each list.
     """
 
     folder: Path
@@ -69,11 +69,11 @@ class AuditOptions:
     """What is audited, and how thoroughly.
 
     Attributes:
-        method, seed: of a run with several, these; by default those that validation prefers.
-        folds: the given labels are judged in so many parts, each by nets trained on the others.
+        method, seed: the job to audit in a run with several; by default the one that validation prefers.
+        folds: number of parts of the given labels, each of which is judged by nets trained on the others.
         count: images in each list of the gallery, and in the list of images to label next.
-        start: what fresh nets start from, line by line, if the run's did not start from random parameters.
-        data_folder: where the images are; by default as in fit.
+        start: line -> initial parameters of fresh nets, if the run's nets did not start from random ones.
+        data_folder: folder of the images; by default as in fit.
     """
 
     method: str | None = None
@@ -100,17 +100,17 @@ def audit(
 
     Args:
         run: a run folder; nothing in it is changed.
-        out: folder for the findings; by default RUN-audit, with method and seed in its name where they are given.
+        out: folder for the findings; by default RUN-audit, with method and seed in its name if they are given.
         device: "auto", "cpu", "cuda" or "cuda:N".
-        watcher: hears of progress; bars or lines by default.
+        watcher: receives progress; by default bars on a terminal, lines elsewhere.
     """
     options = options or AuditOptions()
     path = Path(run)
-    job = chosen_job(path, options.method, options.seed)  # first: what was asked for becomes part of a name
+    job = chosen_job(path, options.method, options.seed)  # checked first: they become part of a folder's name
     place = _default_place(path, options) if out is None else Path(out)
     _require_ours(place)
     execution = environment.pick_execution(device)
-    # before there is a watcher: reading shows progress of its own
+    # before the watcher is opened: reading the data shows its own progress
     finished = Finished(path, options.data_folder, execution.device, _note, unlabeled=True)
     case = _Case(path, job, finished.task(job.seed), finished.config)
     with watcher or progress.default() as watching:
@@ -122,7 +122,7 @@ def audit(
 
 @dataclass(frozen=True)
 class _Case:
-    """A job of a run, opened to be audited."""
+    """A job of a run with its task and configuration, opened to be audited."""
 
     path: Path  # of the run
     job: JobResult
@@ -134,13 +134,13 @@ class _Case:
         return Folder(self.path).manifest()
 
     def images(self, data_folder: Path | None) -> Path | None:
-        """The folder of the images, if they have files of their own."""
+        """Return the folder of the images, or None if the data set has no image files of its own."""
         return Path(data_folder or self.manifest["folder"]) if self.manifest["data"] in presets.OWN else None
 
 
 @contextmanager
 def _claimed(place: Path, manifest: Mapping[str, Any], context: AuditContext) -> Iterator[None]:
-    """Within, the folder is ours, signals stop the audit, and nets compute as those of the run did."""
+    """Lock the audit's folder, let signals stop the audit, and compute with as many threads as the run did."""
     place.mkdir(parents=True, exist_ok=True)
     folder = Folder(place)
     with (
@@ -154,7 +154,7 @@ def _claimed(place: Path, manifest: Mapping[str, Any], context: AuditContext) ->
 
 
 def _findings(place: Path, case: _Case, options: AuditOptions, context: AuditContext) -> Findings:
-    """Look, and write down what was found."""
+    """Make the three lists, and write them to files."""
     job, count = case.job, options.count
     about = {"run": str(case.path), "method": job.method, "seed": job.seed, "folds": options.folds, "count": count}
     files.write_json(place / ABOUT, about | {"images": case.manifest["images"]})
@@ -167,14 +167,14 @@ def _findings(place: Path, case: _Case, options: AuditOptions, context: AuditCon
 
 
 def _seen(case: _Case, recipe: CrossFit, context: AuditContext) -> Task:
-    """The task as nets with frozen encoders see it; the run may still have the features."""
+    """Return the task as the nets see it: with stored features, which the run may still have, for frozen encoders."""
     folder = FeatureFolder(recipe.work, (case.path / run_files.CACHE,))
     device = context.execution.device
     return FeatureMaker(case.config, recipe.starts, folder, device, context.watcher, context.stop).of(case.task)
 
 
 def _examine(case: _Case, recipe: CrossFit, context: AuditContext, count: int) -> tuple[Findings, Ensemble]:
-    """The three lists, and the run's nets that made two of them."""
+    """Return the three lists, and the run's nets, which made two of them."""
     folder, job, task = Folder(case.path), case.job, _seen(case, recipe, context)
     labels = _labels(task, recipe, context)
     nets = replace(ensemble(folder, job, task, recipe.config, context.execution), pictures=case.task)
@@ -195,7 +195,7 @@ def _labels(task: Task, recipe: CrossFit, context: AuditContext) -> Judged | str
 
 
 def _reporting(context: AuditContext, what: str) -> ProgressCallback:
-    """Shows how far it is, and ends it where somebody wants it to stop."""
+    """Return a callback that shows progress, and that raises `Stopped` once the audit is to stop."""
 
     def on_progress(done: int, of: int) -> None:
         context.watcher.busy(what, done, of)
@@ -206,7 +206,7 @@ def _reporting(context: AuditContext, what: str) -> ProgressCallback:
 
 
 def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, execution: Execution) -> Ensemble:
-    """The nets of a pair that are kept, or the one of a chain and the one before it."""
+    """Return the kept nets of a pair or, for a chain, the kept net and the one before it."""
     stages = job.kept()
     if len(job.lines) == 1:
         at = job.stages.index(stages[0])
@@ -219,7 +219,7 @@ def ensemble(folder: Folder, job: JobResult, task: Task, config: Config, executi
 
 
 def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
-    """Of the jobs asked for, the one that validation prefers; one with pseudo labels, if there is any."""
+    """Return the job that validation prefers among those asked for; one with pseudo labels, if there is any."""
     top = catalogue.ceiling()
     if method == top.name:
         raise ConfigError(f"the {top.title} learned from the labels of all images; audit another method")
@@ -236,7 +236,7 @@ def chosen_job(path: Path, method: str | None, seed: int | None) -> JobResult:
 
 
 def _starts(case: _Case, given: Mapping[str, str]) -> Starts:
-    """What the run's nets started from."""
+    """Return the initial parameters of the run's nets; refuse others than those the run recorded."""
     recorded = Folder(case.path).starts()
     found = starting.find(given, case.config, "random", recorded)
     for line, known in (recorded or {}).items():
@@ -248,12 +248,12 @@ def _starts(case: _Case, given: Mapping[str, str]) -> Starts:
 
 
 def _named(run: Path) -> Path:
-    """The same folder, by its name."""
+    """Return the folder by a path that ends in its name: "." and ".." are resolved."""
     return run if run.name not in ("", "..") else run.resolve()
 
 
 def _default_place(run: Path, options: AuditOptions) -> Path:
-    """Beside the run. Findings on another method or seed go elsewhere, not over the first ones."""
+    """Return a folder beside the run, with method and seed in its name, so that audits of other jobs go elsewhere."""
     asked = [] if options.method is None else [options.method]
     asked += [] if options.seed is None else [f"seed-{options.seed}"]
     named = _named(run)
@@ -261,7 +261,7 @@ def _default_place(run: Path, options: AuditOptions) -> Path:
 
 
 def _require_ours(place: Path) -> None:
-    """Refuse a place that holds something else, before anything is written there."""
+    """Refuse a folder that holds something other than an audit, before anything is written there."""
     outputs.require_outside_runs(place)
     if place.is_file():
         raise RunError(f"{place} is a file; give another --out")
@@ -277,7 +277,7 @@ def _require_ours(place: Path) -> None:
 
 
 def _hidden(path: Path) -> bool:
-    """A lock, or what an audit was about to write when it was killed."""
+    """Return whether a file is a lock, or a temporary file that a killed audit left."""
     return path.name == run_files.LOCK or path.name.startswith(files.TEMPORARY)
 
 
@@ -286,7 +286,7 @@ def _note(text: str) -> None:
 
 
 def in_words(findings: Findings) -> tuple[str, ...]:
-    """A line on each list."""
+    """Return one line of text on each list."""
     lines = []
     for what, each in (("given labels", findings.labels), ("pseudo labels", findings.pseudo)):
         if isinstance(each, str):

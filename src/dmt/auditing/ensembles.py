@@ -1,4 +1,4 @@
-"""Nets that look at the same images together: what each of them says, and what they see."""
+"""Ensembles of nets on the same images: the prediction of each net, and the features of the first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +15,12 @@ from dmt.types import ProgressCallback
 
 @dataclass(frozen=True)
 class Ensemble:
-    """One or two nets, on the device, in eval mode, beside the task whose images they know.
+    """One or two nets, on the device and in eval mode, with the task they were trained for.
 
     Attributes:
-        names: of the nets, for people.
-        pictures: the task in images, if these nets know it by features.
+        task: the task as the nets see it: with images, or with the stored features of a frozen encoder.
+        names: names of the nets, for people.
+        pictures: the task with images, if ``task`` has stored features.
     """
 
     task: Task
@@ -30,14 +31,15 @@ class Ensemble:
 
     @property
     def pictured(self) -> Task:
-        """The task in images."""
+        """The task with images, never with stored features."""
         return self.pictures or self.task
 
     def predictions(self, images: Images, on_progress: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor]]:
-        """Batch by batch: the images, and probabilities (nets, n, C, *S) float32.
+        """Yield each batch of images with the probabilities of all nets, (nets, n, C, *S) float32.
 
         Args:
-            on_progress: hears how many images are done.
+            images: images of the task.
+            on_progress: is called with the number of images done, and of all.
         """
         passes = [inference.logits(net, self.task, images, self.device) for net in self.nets]
         done = 0
@@ -49,9 +51,9 @@ class Ensemble:
                 on_progress(done, len(images))
 
     def features(self, images: Images, on_progress: ProgressCallback | None = None) -> Tensor:
-        """(N, D) on the host: what goes into the last layer of the first net, in the mean over a picture.
+        """Return features of images, (N, D) on the host: the input of the first net's last layer, averaged over pixels.
 
-        Of a net whose last layer cannot be found, it is small copies of the images themselves.
+        If the last layer cannot be found, they are thumbnails of the images instead.
         """
         layer = last_layer(self.nets[0], len(self.task.classes))
         if layer is None:
@@ -72,7 +74,7 @@ class Ensemble:
 
 
 def last_layer(net: nn.Module, classes: int) -> nn.Module | None:
-    """The last linear or convolutional layer of a net that gives a number for each class."""
+    """Return the last linear or convolutional layer of a net with one output per class, or None."""
     found = None
     for module in net.modules():
         wide = getattr(module, "out_features", None) if isinstance(module, nn.Linear) else None
@@ -82,6 +84,6 @@ def last_layer(net: nn.Module, classes: int) -> nn.Module | None:
 
 
 def _ordered(parts: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """Rows by their positions: images of many sizes come in another order than they are stored in."""
+    """Return rows in the order of their positions: images of different sizes are not batched as they are stored."""
     positions = torch.cat([each for each, _ in parts])
     return torch.cat([each for _, each in parts])[positions.argsort()]

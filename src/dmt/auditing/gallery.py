@@ -1,4 +1,4 @@
-"""The gallery of an audit: one page of pictures, each with what is wrong with it or why it should be labeled."""
+"""The gallery of an audit: a page of images, each with why its label looks wrong or why it should be labeled."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ from dmt.pages import document, html
 from dmt.pages.html import Child, Safe, tag
 
 LONGEST = 128
-"""Pixels of the longer side of a thumbnail: 300 images with four pictures each stay below 5 MB."""
+"""Longer side of a thumbnail in pixels: 300 images with four pictures each stay below 5 MB."""
 
 LEVELS = 16
 
 ImageAt = Callable[[int], np.ndarray]
-"""Position -> the image."""
+"""Returns the image at a position."""
 
 
 @dataclass(frozen=True)
 class PictureList:
-    """A list of the gallery with its pictures.
+    """Pictures for a list of the gallery.
 
     Attributes:
-        image_at: gives the image at a position.
-        pictures: of pixels, by position.
+        image_at: returns the image at a position.
+        pictures: position -> pictures of its mask; empty for classification.
         nets: names of the nets that judged.
     """
 
@@ -40,7 +40,7 @@ class PictureList:
 
 @dataclass(frozen=True)
 class Names:
-    """Names and, of pixels, colors of the classes."""
+    """Names of the classes and, for segmentation, their colors."""
 
     classes: tuple[str, ...]
     palette: tuple[tuple[int, int, int], ...]
@@ -50,24 +50,24 @@ class Names:
 
 
 def page(title: str, subtitle: str, *sections: Child) -> bytes:
-    """The file."""
+    """Return the gallery as an HTML file."""
     return document.document(title, *sections, subtitle=subtitle).encode(errors="replace")
 
 
 def suspects(title: str, note: str, found: Sequence[Suspect], listed: PictureList, names: Names) -> Safe:
-    """Labels that are probably wrong."""
+    """Return the section on labels that are probably wrong."""
     cards = [_suspect(each, listed, names) for each in found]
     return _section(title, note, cards, names)
 
 
 def candidates(title: str, note: str, found: Sequence[Candidate], listed: PictureList, names: Names) -> Safe:
-    """Images worth a label."""
+    """Return the section on images that are worth labeling."""
     cards = [_candidate(number, each, listed, names) for number, each in enumerate(found, start=1)]
     return _section(title, note, cards, names)
 
 
 def missing(title: str, why: str) -> Safe:
-    """A list that could not be made."""
+    """Return a section that says why its list is missing."""
     return document.section(title, note=why)
 
 
@@ -128,7 +128,7 @@ def _legend(names: Names) -> Safe:
 
 
 def photo(image: np.ndarray) -> bytes:
-    """A thumbnail of (H, W, 3) or (H, W)."""
+    """Return a thumbnail of an image (H, W, 3) or (H, W)."""
     whole = Image.fromarray(image)
     if max(whole.size) <= LONGEST // 2:
         return pictures.encode(whole, optimize=True)
@@ -137,13 +137,13 @@ def photo(image: np.ndarray) -> bytes:
 
 
 def mask(labels: np.ndarray, palette: tuple[tuple[int, int, int], ...]) -> bytes:
-    """A mask (H, W) in the colors of its classes; pixels are picked, never mixed."""
+    """Return a mask (H, W) in the colors of its classes, shrunk by nearest neighbor so that no classes are mixed."""
     drawn = palettes.indexed(np.ascontiguousarray(labels), palette)
     return pictures.encode(pictures.shrink(drawn, LONGEST, Image.Resampling.NEAREST), optimize=True)
 
 
 def heat(values: np.ndarray) -> bytes:
-    """Values (H, W) in [0, 1] from dark to bright."""
+    """Return a map of values (H, W) in [0, 1], in colors from dark to bright."""
     gray = Image.fromarray((values * 255).round().clip(0, 255).astype(np.uint8))
     gray = pictures.shrink(gray, LONGEST, Image.Resampling.BOX)
     steps = np.asarray(gray).astype(np.float32) / 255 * (LEVELS - 1)
@@ -153,7 +153,7 @@ def heat(values: np.ndarray) -> bytes:
 
 
 def _flame(value: float) -> tuple[int, int, int]:
-    """From nearly black over red and orange to pale yellow, ever brighter."""
+    """Return the color of a value in [0, 1]: from nearly black through red and orange to pale yellow."""
     return (
         round(24 + 231 * min(1.0, 1.6 * value)),
         round(24 + 216 * value**1.5),

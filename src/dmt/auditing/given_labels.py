@@ -1,7 +1,7 @@
-"""Labels that are probably wrong in the labeled set, by nets that did not learn from them.
+"""Given labels that are probably wrong, found by nets that were not trained on them.
 
-The labels are dealt into folds. For each fold, nets are trained as the run's Baseline on all other folds, and judge
-the labels of this one. Two nets judge each label: those of a pair, or two that differ in their random numbers.
+The labels are split into folds. For each fold, nets are trained like the run's Baseline on all other folds, and judge
+the labels of this one. Two nets judge each label: those of a pair, or two with different seeds.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from dmt.training.trainer import Trainer, Training
 from dmt.types import ProgressCallback, Sizes
 
 NETS = 2
-"""Nets that judge each label. One alone is wrong about a label more often than two in the mean."""
+"""Number of nets that judge each label: the mean of two is wrong about a label less often than a single net."""
 
 CHECKPOINT_EVERY = 30.0
 
@@ -48,11 +48,11 @@ class CrossFit:
     """How the judges are trained.
 
     Attributes:
-        config: of the run.
-        starts: what its fresh nets start from.
-        seed: decides folds and every random number.
-        folds: into how many the labels are dealt.
-        work: folder for the nets. Those that are there are not trained again.
+        config: configuration of the run.
+        starts: initial parameters of fresh nets.
+        seed: determines the folds and all random numbers.
+        folds: number of folds.
+        work: folder for the nets; those that are already there are not trained again.
     """
 
     config: Config
@@ -64,7 +64,7 @@ class CrossFit:
 
 @dataclass(frozen=True)
 class AuditContext:
-    """Where the judges are trained, who may stop it, and who hears of it."""
+    """Device settings, stop signal and progress watcher of an audit."""
 
     execution: Execution
     stop: Stop
@@ -73,7 +73,7 @@ class AuditContext:
 
 @dataclass(frozen=True)
 class Judge:
-    """One net to train: on the labels at ``learned``, to judge those at ``held``."""
+    """One net to be trained on the labels at positions ``learned``, to judge those at ``held``."""
 
     stage: Stage
     fold: int
@@ -85,7 +85,7 @@ class Judge:
 
     @property
     def line(self) -> str:
-        """Whose net and start it takes."""
+        """The line whose net and initial parameters it takes."""
         return self.stage.lines[0]
 
     @property
@@ -94,14 +94,14 @@ class Judge:
 
 
 def deal(task: Task, folds: int, seed: int) -> list[Tensor]:
-    """Positions of each fold: every label in exactly one, every class spread over all as evenly as can be."""
+    """Return the positions of each fold: every label in exactly one, every class spread as evenly as possible."""
     if not 2 <= folds <= len(task.labeled):
         raise ConfigError(f"--folds must be between 2 and the number of labeled images, {len(task.labeled)}")
     return own_folds.split(task.labeled, folds, seed, "audit folds")
 
 
 def judges(task: Task, recipe: CrossFit) -> list[Judge]:
-    """All nets to train, fold by fold."""
+    """Return all nets to train, fold by fold."""
     stages = catalogue.baseline().plan(recipe.config.recipe).stages
     found = []
     for fold, held in enumerate(deal(task, recipe.folds, recipe.seed), start=1):
@@ -117,7 +117,7 @@ def judges(task: Task, recipe: CrossFit) -> list[Judge]:
 
 
 def train(task: Task, recipe: CrossFit, context: AuditContext) -> list[LabelCheck]:
-    """Train the judges that are not there yet. Returns the labels of each fold with the nets that shall judge them."""
+    """Train the judges that are missing, and return the labels of each fold with the nets that are to judge them."""
     every = judges(task, recipe)
     cost = every[0].stage.schedule.batch
     done = sum(_done(_place(task, recipe, judge)) * cost for judge in every)
@@ -129,7 +129,7 @@ def train(task: Task, recipe: CrossFit, context: AuditContext) -> list[LabelChec
 
 
 def examine(task: Task, checks: list[LabelCheck], on_progress: ProgressCallback | None = None) -> Judged:
-    """A finding for every labeled image, the most suspicious first."""
+    """Return a finding for every labeled image, the most suspicious first."""
     sure = suspects.thresholds(checks, len(task.classes), on_progress)
     bars = sure.values()
     found = suspects.ranked(each for check in checks for each in suspects.find(check, bars, on_progress))
@@ -177,7 +177,7 @@ def _truth(view: View, places: Tensor) -> Tensor:
 
 
 def _place(task: Task, recipe: CrossFit, judge: Judge) -> Path:
-    """A folder named by all that decides a net, so that a net of other labels or options is never taken for it."""
+    """Return a folder whose name has a hash of all that determines a net, so that no other net is taken for it."""
     content: dict[str, Any] = {
         "stage": options.content(judge.stage) | {"objective": repr(judge.stage.objective)},
         "labeled": task.labeled.take(judge.learned).fingerprint,

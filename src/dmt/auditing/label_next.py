@@ -1,4 +1,4 @@
-"""What to label next: images that the nets are unsure of or disagree about, and that differ from each other."""
+"""Images to label next: those that the nets are uncertain of or disagree about, and that differ from each other."""
 
 from dataclasses import dataclass
 
@@ -15,26 +15,26 @@ from dmt.tasks.base import View
 from dmt.types import IGNORE, ProgressCallback
 
 POOL = 20
-"""Of so many times the images asked for, the ones most worth a label, the list is chosen."""
+"""The list is chosen from the most uncertain images: this many times as many as are asked for."""
 
 FEWEST, MOST = 1000, 5000
-"""But never of fewer, nor of more unless more are asked for: each one chosen is compared with all of them."""
+"""Bounds of that number; the upper one, since each chosen image is compared with all, gives way to a longer list."""
 
 EVEN, FLOOR = 2.0, 5
-"""A class may have so many times its even part of the list, and so many images in any case."""
+"""A class may take this many times its equal share of the list, and this many images in any case."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An unlabeled image worth a label.
+    """An unlabeled image that is worth labeling.
 
     Attributes:
-        position, file: of the image in the unlabeled set.
-        label: the class it would get now; of pixels, the class it is most about among those in doubt.
-        doubt: how unsure the nets are in all, in [0, 1].
-        disagreement: the part of that which comes from contradicting each other.
-        nets: each net's label and confidence; of pixels, IGNORE and the mean confidence.
-        sure: the probability of that class in the mean over nets; of pixels, of the class that each would get.
+        position, file: position and id of the image in the unlabeled set.
+        label: the class it would get now; for segmentation, the class that stands out among the uncertain pixels.
+        doubt: total uncertainty of the nets, in [0, 1].
+        disagreement: the part of it that comes from the nets contradicting each other.
+        nets: label and confidence of each net; for segmentation, IGNORE and the mean confidence.
+        sure: probability of the predicted class, averaged over nets; for segmentation, also over pixels.
     """
 
     position: int
@@ -48,12 +48,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Reading:
-    """What an ensemble says of all images: of images of one label (N,) each, of pixels means over them.
+    """Predictions of an ensemble for all images; for segmentation, means over the pixels of each image.
 
     Attributes:
-        shares: (N, C) what is in doubt, by the class it would get.
-        says, confidence: (N, nets) each net's label, of pixels IGNORE, and confidence.
-        sure: (N,) confidence of the nets in their mean.
+        doubt, disagreement: (N,) total uncertainty, and the part of it that is disagreement.
+        shares: (N, C) the uncertainty by predicted class.
+        says, confidence: (N, nets) label (IGNORE for segmentation) and confidence of each net.
+        sure: (N,) confidence of the mean of the nets.
     """
 
     doubt: Tensor
@@ -68,12 +69,15 @@ class Reading:
         return Reading(*(each[positions] for each in every))
 
     def kinds(self) -> Tensor:
-        """(N,) the class that stands out in what is in doubt. Nearly every picture has doubt about background."""
+        """Return the class that stands out in each image's uncertainty, (N,).
+
+        It is relative to the mean over images, since nearly every image has uncertain background pixels.
+        """
         return (self.shares / self.shares.mean(0).clamp(min=1e-12)).argmax(1)
 
 
 def choose(ensemble: Ensemble, count: int, on_progress: ProgressCallback | None = None) -> list[Candidate]:
-    """Up to ``count`` unlabeled images, the one to label first at the head."""
+    """Return up to ``count`` unlabeled images, the one to label first at the head."""
     images, classes = ensemble.task.unlabeled, len(ensemble.task.classes)
     if not len(images):
         return []
@@ -93,7 +97,7 @@ def choose(ensemble: Ensemble, count: int, on_progress: ProgressCallback | None 
 
 
 def read(ensemble: Ensemble, images: Images, on_progress: ProgressCallback | None = None) -> Reading:
-    """Doubt and disagreement about every image."""
+    """Return the predictions of an ensemble for all images, with its uncertainty and disagreement."""
     parts = [
         (view.positions, _read(ensemble, images, view, said))
         for view, said in ensemble.predictions(images, on_progress)
@@ -104,7 +108,7 @@ def read(ensemble: Ensemble, images: Images, on_progress: ProgressCallback | Non
 
 
 def _read(ensemble: Ensemble, images: Images, view: View, probabilities: Tensor) -> tuple[Tensor, ...]:
-    """The columns of a reading for one batch, on the host."""
+    """Return the columns of a `Reading` for one batch, on the host."""
     where = set_pictures.inside(images, view.positions, view.images).float()  # (n, *S)
     count = where.flatten(1).sum(1) if where.dim() > 1 else where
 
@@ -114,7 +118,7 @@ def _read(ensemble: Ensemble, images: Images, view: View, probabilities: Tensor)
     doubt = disagreement.doubt(probabilities)
     best, says = probabilities.max(2)  # (nets, n, *S)
     sure, label = probabilities.mean(0).max(1)  # (n, *S)
-    some = doubt.clamp(min=1e-9)  # so that an image without any doubt has a class too
+    some = doubt.clamp(min=1e-9)  # so that an image without any uncertainty gets a class too
     shares = torch.stack([mean(some * (label == number)) for number in range(len(ensemble.task.classes))], 1)
     confidence = torch.stack([mean(each) for each in best], 1)
     named = says.T if says.dim() == 2 else torch.full_like(confidence, IGNORE, dtype=torch.int64)
@@ -135,6 +139,6 @@ def _candidate(images: Images, places: Tensor, reading: Reading, kinds: Tensor, 
 
 
 def _unit(features: Tensor) -> np.ndarray:
-    """Features of length 1: what a net sees counts, not how much of it."""
+    """Return features scaled to length 1, so that only their direction counts."""
     result: np.ndarray = (features / features.norm(dim=1, keepdim=True).clamp(min=1e-12)).numpy()
     return result

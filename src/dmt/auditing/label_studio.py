@@ -1,6 +1,6 @@
-"""A list of images for Label Studio, with what the nets say as a first annotation to accept or correct.
+"""Images to label in Label Studio, with the prediction of the nets as a first annotation to accept or correct.
 
-Images are named by their paths below a folder that Label Studio serves, ``/data/local-files/?d=<path>``.
+Images are referenced by their paths below a folder that Label Studio serves, ``/data/local-files/?d=<path>``.
 """
 
 import json
@@ -24,12 +24,12 @@ class LabelingTask:
     """An image to label.
 
     Attributes:
-        path: of its file below the folder that is served.
-        label: the class it would get, where images get labels.
-        mask: (H, W) uint8 the class of each of its pixels, where they do.
-        size: (height, width) of the file, if it is not that of the mask.
-        score: how sure the nets are.
-        why: numbers for people, shown beside the image.
+        path: path of its file below the folder that is served.
+        label: the predicted class; None for segmentation.
+        mask: (H, W) uint8, the predicted class of each pixel; None for classification.
+        score: confidence of the nets.
+        size: (height, width) of the file, if it differs from the mask's.
+        why: names and values that say why the image was chosen, stored in the task's data.
     """
 
     path: str
@@ -41,13 +41,13 @@ class LabelingTask:
 
 
 def tasks(found: Iterable[LabelingTask], classes: Sequence[str], version: str) -> str:
-    """The import file."""
+    """Return the import file, as JSON."""
     names = [shown(name) for name in classes]
     return json.dumps([_task(each, names, version) for each in found], ensure_ascii=False) + "\n"
 
 
 def interface(classes: Sequence[str], palette: Sequence[tuple[int, int, int]], *, pixels: bool) -> str:
-    """The labeling interface that the import file is made for."""
+    """Return the labeling interface that the import file requires, as XML."""
     kind, item = ("BrushLabels", "Label") if pixels else ("Choices", "Choice")
     items = []
     for number, name in enumerate(classes):
@@ -73,7 +73,7 @@ def _choice(name: str) -> dict[str, Any]:
 
 
 def _strokes(task: LabelingTask, names: Sequence[str]) -> list[dict[str, Any]]:
-    """One stroke of the brush for each class that occurs."""
+    """Return one brush stroke for each class that occurs in the mask."""
     assert task.mask is not None
     height, width = task.size or task.mask.shape
     mask = np.asarray(Image.fromarray(task.mask).resize((width, height), Image.Resampling.NEAREST))
@@ -93,11 +93,11 @@ def _strokes(task: LabelingTask, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def stroke(where: np.ndarray) -> list[int]:
-    """Pixels (H, W) bool as a brush stroke: red, green, blue and opacity of each pixel, 0 or 255, packed."""
+    """Encode pixels (H, W) bool as a brush stroke: red, green, blue and opacity of each pixel, 0 or 255, packed."""
     return list(rle.encode(np.repeat(np.where(where, np.uint8(255), np.uint8(0)).ravel(), 4)))
 
 
 def unstroke(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
-    """The pixels of a brush stroke again, (H, W) bool; also of strokes that came out of Label Studio."""
+    """Decode a brush stroke, of ours or of Label Studio's, to pixels (H, W) bool."""
     opacity: np.ndarray = rle.decode(bytes(packed)).reshape(*size, 4)[..., 3]
     return opacity > 0

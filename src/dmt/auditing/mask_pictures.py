@@ -1,5 +1,4 @@
-"""Pictures of a few images whose pixels have labels: the image, the mask in question, what the nets would say, and
-where they differ."""
+"""Pictures for the gallery, for segmentation: an image, the mask in question, the prediction, and where they differ."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,13 +17,13 @@ from dmt.types import ProgressCallback
 
 @dataclass(frozen=True)
 class MaskPictures:
-    """One image, its planes all of its own size.
+    """One image and its maps, all of the same size.
 
     Attributes:
         image: (H, W, 3) uint8.
-        suggested: (H, W) uint8, what the nets say.
-        heat: (H, W) float32 in [0, 1], where to look and how much.
-        given: (H, W) uint8, the mask in question, 255 where it has no label; None if there is none.
+        suggested: (H, W) uint8, the prediction of the nets.
+        heat: (H, W) float32 in [0, 1], how much a pixel deserves a look.
+        given: (H, W) uint8, the mask in question, 255 where it has no label; None if there is no mask.
     """
 
     image: np.ndarray
@@ -36,7 +35,7 @@ class MaskPictures:
 def of_labels(
     check: LabelCheck, places: Iterable[int], bars: Tensor, on_progress: ProgressCallback | None = None
 ) -> dict[int, MaskPictures]:
-    """By place, of labels that were judged. Heat is the margin by which they lose, where they are suspicious."""
+    """Return pictures of judged labels by place; heat is the margin by which a suspicious label loses, else 0."""
     few = check.only(places)
     found = {}
     for view, probabilities, given in few.predictions(on_progress):
@@ -50,7 +49,7 @@ def of_labels(
                 image,
                 suggested[row, :height, :width].to(torch.uint8).numpy(),
                 heat[row, :height, :width].numpy(),
-                labels[row, :height, :width].to(torch.uint8).numpy(),  # -1 becomes 255
+                labels[row, :height, :width].to(torch.uint8).numpy(),  # IGNORE, -1, becomes 255
             )
     return found
 
@@ -58,7 +57,7 @@ def of_labels(
 def of_doubt(
     ensemble: Ensemble, images: Images, places: list[int], on_progress: ProgressCallback | None = None
 ) -> dict[int, MaskPictures]:
-    """By place, of unlabeled images. Heat is the nets' doubt."""
+    """Return pictures of unlabeled images by place; heat is the uncertainty of the nets."""
     few = images.take(torch.tensor(places, dtype=torch.int64))
     found = {}
     for view, probabilities in ensemble.predictions(few, on_progress):

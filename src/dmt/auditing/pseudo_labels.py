@@ -1,6 +1,6 @@
-"""Pseudo labels that are probably wrong: of the round whose nets are kept, those that these nets contradict.
+"""Pseudo labels that are probably wrong: those of the round whose nets are used, where these nets contradict them.
 
-They do so although one of them, or each of a pair, learned from these labels.
+They do so although one of them, or each of a pair, was trained on these labels.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from dmt.types import ProgressCallback
 
 
 def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelCheck]:
-    """The labels that the kept nets learned from; none if they had no pseudo labels."""
+    """Return the pseudo labels that the kept nets were trained on, net by net; empty if there were none."""
     found = []
     for stage in job.kept():
         place = folder.stage(stage.place)
@@ -33,8 +33,8 @@ def checks(ensemble: Ensemble, folder: Folder, job: JobResult) -> list[LabelChec
 
 
 def examine(task: Task, every: list[LabelCheck], on_progress: ProgressCallback | None = None) -> Judged:
-    """The suspicious labels, worst first, an image at most once."""
-    # these nets learned from the labels: that they prefer another class at all says enough, so there is no threshold
+    """Return the suspicious labels, the worst first, each image at most once."""
+    # no threshold: if nets prefer another class although they were trained on the label, that is reason enough
     bars = torch.zeros(len(task.classes))
     worst: dict[int, Suspect] = {}
     for check in every:
@@ -47,5 +47,5 @@ def examine(task: Task, every: list[LabelCheck], on_progress: ProgressCallback |
 
 
 def _labels(store: Store[Any]) -> Callable[[View, Tensor], Tensor]:
-    """How to get at stored labels; those that were not kept taught nothing, and are no labels here."""
+    """Return a function that looks up stored labels; those that were not kept taught no net, so they count as none."""
     return lambda view, positions: store.kept_labels(positions, view.images)

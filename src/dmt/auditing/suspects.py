@@ -1,4 +1,4 @@
-"""Labels that an ensemble thinks are wrong: one finding for each image, the most suspicious first."""
+"""Labels that an ensemble considers wrong: one finding for each image, the most suspicious first."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -15,27 +15,28 @@ from dmt.tasks.base import View
 from dmt.types import IGNORE, ProgressCallback
 
 PART = 0.05
-"""Share of a mask's labeled pixels that must be suspicious for it to be so: nets differ a little along every edge."""
+"""Share of labeled pixels from which on a mask counts as suspicious: nets differ a little along every edge."""
 
 POOR = 0.7
-"""Where judges agree with less than this share of the labels, most of what they contradict is their own mistake."""
+"""Share of the labels that the judges must agree with; below it, most disagreements are their own mistakes."""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """What an ensemble thinks of the label of one image, or of its mask.
+    """Judgment of an ensemble on the label, or the mask, of one image.
 
     Attributes:
-        position: of the image in its set.
-        file: its id.
-        given, suggested: numbers of classes, -1 where nothing is suspicious in a mask. Of masks, the pair that most
-            suspicious pixels have.
-        suspicious: whether the label is probably wrong; of masks, whether enough of it is.
-        score: how wrong it looks, to rank by: the mean margin.
-        share: of the labeled pixels those that are suspicious; 0 or 1 for an image with one label.
-        nets: what each net gives the given class and the suggested one; of masks, in the mean over their pixels.
-        source: whose label it is, where there are several.
-        labeled: whether there is a label at all.
+        position: position of the image in its set.
+        file: id of the image.
+        given, suggested: class numbers. For masks, the pair that most suspicious pixels have; -1 if none is suspicious.
+        suspicious: whether the label is probably wrong; for masks, whether `PART` of the labeled pixels are.
+        score: how wrong the label looks, for ranking: the margin by which another class leads; for masks, that of
+            suspicious pixels, averaged over all labeled ones.
+        share: share of the labeled pixels that are suspicious; 0 or 1 for the label of an image.
+        nets: each net's probabilities of the given and the suggested class; for masks, averaged over pixels with that
+            pair.
+        source: name of the stage that was trained on the label; empty for given labels.
+        labeled: whether the image has a label at all.
     """
 
     position: int
@@ -52,13 +53,13 @@ class Suspect:
 
 @dataclass(frozen=True)
 class LabelCheck:
-    """Images whose labels an ensemble shall judge.
+    """Images whose labels an ensemble is to judge.
 
     Attributes:
         labels: (view, places) -> (n, *S) int64, the labels in question, IGNORE where there is none.
         places: (N,) positions of the images in the set they come from.
-        known: (C,) bool, the classes that the ensemble has seen.
-        source: whose labels these are.
+        known: (C,) bool, the classes that the ensemble was trained on; None for all.
+        source: name of the stage that was trained on the labels; empty for given labels.
     """
 
     ensemble: Ensemble
@@ -69,34 +70,34 @@ class LabelCheck:
     source: str = ""
 
     def predictions(self, on_progress: ProgressCallback | None = None) -> Iterator[tuple[View, Tensor, Tensor]]:
-        """Batch by batch: the images, what the nets say (nets, n, C, *S), and the labels in question (n, *S)."""
+        """Yield each batch of images, the nets' probabilities (nets, n, C, *S), and the labels in question (n, *S)."""
         for view, probabilities in self.ensemble.predictions(self.images, on_progress):
             yield view, probabilities, self.labels(view, self.places[view.positions])
 
     def judge(self, probabilities: Tensor, given: Tensor, bars: Tensor) -> Judgment:
-        """What the ensemble thinks in the mean, site by site."""
+        """Judge labels by the mean probabilities of the nets, site by site."""
         return confident.judge(probabilities.mean(0), given, bars, self.known)
 
     def judged(self, given: Tensor) -> Tensor:
-        """Labels (n, *S) without those of classes that the ensemble has never seen."""
+        """Return labels (n, *S) with IGNORE in place of classes that the ensemble was not trained on."""
         return given if self.known is None else given.where(self.known.to(given.device)[given.clamp(min=0)], IGNORE)
 
     def only(self, places: Iterable[int]) -> "LabelCheck":
-        """The same for those of its images that are at these places."""
+        """Return the same check for only those images that are at these places."""
         wanted = torch.isin(self.places, torch.tensor(list(places), dtype=torch.int64)).nonzero().squeeze(1)
         return replace(self, images=self.images.take(wanted), places=self.places[wanted])
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Labels that were judged.
+    """Result of judging labels.
 
     Attributes:
-        found: the findings, worst first.
-        checks, bars: by whom and by which thresholds, to make pictures of it.
-        of: how many images have a label in question.
-        share: of their labels those that are suspicious; of masks, of the labeled pixels in the mean over images.
-        agreement: the share of the labels that judges who did not learn from them would give too.
+        found: the findings, the worst first.
+        checks, bars: the checks, and the thresholds of the classes, from which pictures can be made.
+        of: number of images that have a label in question.
+        share: share of these labels that is suspicious; for masks, of the labeled pixels, averaged over images.
+        agreement: share of the labels that nets not trained on them predict too; None for pseudo labels.
     """
 
     found: list[Suspect]
@@ -112,19 +113,19 @@ class Judged:
 
     @property
     def poor(self) -> bool:
-        """Whether the judges know too little."""
+        """Whether the judges agree with so few labels that they are probably not accurate enough."""
         return self.agreement is not None and self.agreement < POOR
 
     @property
     def counted(self) -> str:
-        """How many labels are suspicious; of masks, also which part of the pixels."""
+        """How many labels are suspicious, in words; for masks, also what share of the pixels."""
         text = f"{len(self.suspicious):,} of {self.of:,}"
         pixels = self.checks[0].ensemble.task.pixels
         return f"{text} masks, and {self.share:.1%} of the pixels, mean over masks" if pixels else text
 
     @property
     def trust(self) -> str:
-        """How far the judges can be believed; nothing where nothing is known of it."""
+        """How far the judges can be trusted, in words; empty if unknown."""
         if self.agreement is None or math.isnan(self.agreement):
             return ""
         text = f"the nets of the audit agree with {self.agreement:.0%} of the labels"
@@ -132,7 +133,7 @@ class Judged:
 
 
 def thresholds(checks: Iterable[LabelCheck], classes: int, on_progress: ProgressCallback | None = None) -> Thresholds:
-    """What counts as sure of each class, over all checks."""
+    """Measure the threshold of each class, the mean probability of a given label of that class, over all checks."""
     found = Thresholds(classes)
     for check in checks:
         for _, probabilities, given in check.predictions(on_progress):
@@ -141,7 +142,7 @@ def thresholds(checks: Iterable[LabelCheck], classes: int, on_progress: Progress
 
 
 def find(check: LabelCheck, bars: Tensor, on_progress: ProgressCallback | None = None) -> Iterator[Suspect]:
-    """A finding for every image."""
+    """Yield a finding for every image."""
     for view, probabilities, given in check.predictions(on_progress):
         judgment = check.judge(probabilities, given, bars)
         summary = confident.summarize(judgment, given, probabilities.shape[2])
@@ -165,18 +166,18 @@ def find(check: LabelCheck, bars: Tensor, on_progress: ProgressCallback | None =
 
 
 def ranked(suspects: Iterable[Suspect]) -> list[Suspect]:
-    """The most suspicious first; of equals in the order of their positions."""
+    """Sort findings, the most suspicious first, ties by position."""
     return sorted(suspects, key=lambda each: (not each.suspicious, -each.score, each.position))
 
 
 def _said(probabilities: Tensor, given: Tensor, judgment: Judgment, summary: Summary) -> Tensor:
-    """(n, 2) what one net gives the given class and the suggested one."""
+    """Return one net's probability of the given class and of the suggested one, (n, 2)."""
     pair = (confident.self_confidence(probabilities, each) for each in (given, judgment.suggested))
     return torch.stack([_mean(each, summary.sites) for each in pair], 1)
 
 
 def _mean(values: Tensor, sites: Tensor) -> Tensor:
-    """(n,) mean of (n, *S) over the sites that count; 0 where none does."""
+    """Return the mean of (n, *S) over the given sites, (n,); 0 for images without such sites."""
     if values.dim() == 1:
         return values
     weights = sites.flatten(1).float()

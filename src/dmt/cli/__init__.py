@@ -1,6 +1,6 @@
-"""The command. Every verb is a thin layer over a function of the library.
+"""The ``dmt`` command. Every subcommand is a thin layer over a function of the library.
 
-Verbs import what they need when they run: help and a mistyped option are answered without torch.
+Subcommands import what they need when they run, so that help and usage errors do not load torch.
 """
 
 from dmt.cli.app import main

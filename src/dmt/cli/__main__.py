@@ -1,4 +1,4 @@
-"""`python -m dmt`: the command."""
+"""`python -m dmt.cli`: the command."""
 
 from dmt.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The command. Every verb is a thin layer over a function of the library."""
+"""The ``dmt`` command: its subcommands together, with ``dmt fit`` and ``dmt score``, and how errors are shown."""
 
 import io
 import logging
@@ -42,11 +42,11 @@ from dmt.version import VERSION
 ORDER = (
     "check", "fit", "score", "report", "predict", "export", "audit", "tune", "plan", "list", "splits", "pack", "unpack",
 )  # fmt: skip
-"""Commands as they come up in somebody's work."""
+"""Commands in the order in which one typically needs them."""
 
 
 class InOrder(TyperGroup):
-    """Lists its commands in that order."""
+    """A group of commands that lists them as in `ORDER`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=ORDER.index)
@@ -178,7 +178,7 @@ def fit(
     from dmt.runs import joining, starting
     from dmt.use import scoring
 
-    name = Path(os.path.normpath(Path(data).absolute())).name  # a link keeps its name
+    name = Path(os.path.normpath(Path(data).absolute())).name  # not resolved: a link gives its own name
     place = out_ or Path("runs", name or "data")
     report = run.fit(
         data,
@@ -256,10 +256,10 @@ def score(
 
 
 def main() -> None:
-    """Run the command; whatever is raised is one line and exit code 2."""
+    """Run the command; an error is shown as one line, with exit code 2, and a stop has a code of its own."""
     debug = "--debug" in sys.argv[1:]
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
-    warnings.filterwarnings("ignore", module=r"PIL\b")  # what is wrong with a file is said in our words, or harmless
+    warnings.filterwarnings("ignore", module=r"PIL\b")  # harmless, or reported by dmt itself
     _prepare_streams()
     try:
         app(args=arguments, standalone_mode=True)
@@ -278,7 +278,7 @@ def main() -> None:
 
 
 def _prepare_streams() -> None:
-    """Print what a terminal cannot show as something else, and notes of the library as notes."""
+    """Let streams replace characters that they cannot encode, and show what the library logs as notes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
@@ -287,7 +287,7 @@ def _prepare_streams() -> None:
 
 
 class _Notes(logging.Handler):
-    """What the library logs, on standard error."""
+    """Prints what the library logs to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         terminal_text.note(f"note: {record.getMessage()}")

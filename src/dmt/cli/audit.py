@@ -1,4 +1,4 @@
-"""The verb of the command that looks for wrong labels, and for images worth a label."""
+"""``dmt audit``: find labels that are probably wrong, and images that are worth labeling."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The verb of the command that looks at a user's folder and trains nothing."""
+"""``dmt check``: examine a user's folder of images without training."""
 
 from pathlib import Path
 from typing import Annotated

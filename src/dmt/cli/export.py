@@ -1,4 +1,4 @@
-"""The verb of the command that takes a net out of its run."""
+"""``dmt export``: write a run's final model to a file."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The verbs of the command that only move files: lists of images, and runs to carry elsewhere."""
+"""``dmt splits``, ``dmt pack`` and ``dmt unpack``: the commands that only write or move files."""
 
 from pathlib import Path
 from typing import Annotated

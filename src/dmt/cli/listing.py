@@ -1,4 +1,4 @@
-"""What there is to choose from, as `dmt list` shows it: sections of names, each with its line."""
+"""What `dmt list` shows: data sets, methods, nets and options, in sections of names with one line each."""
 
 from collections.abc import Callable
 
@@ -12,21 +12,22 @@ from dmt.models import build
 from dmt.options import described
 
 Section = dict[str, str]
-"""Name -> line."""
+"""Name -> line about it."""
 
 
 EMBEDDED = {"images": "digits", "pixels": "scenes"}
-"""The data sets whose defaults are shown if none is named."""
+"""The data sets whose default options are shown if none is named."""
 
 EACH = "METHOD"
-"""Stands for the group of an online method, where all of them have the same option."""
+"""Placeholder for the group of an online method, in options that all online methods share."""
 
 
 def sections(what: str | None, of: str | None = None) -> dict[str, Section]:
-    """Title -> section, of what was asked for, or of data sets, methods and nets.
+    """Return title -> section for what was asked for; by default for data sets, methods and nets.
 
     Args:
-        of: of options: a method or a data set.
+        what: which section; None for the default.
+        of: with "options", a method or a data set.
     """
     if of is not None:
         if what != "options":
@@ -46,9 +47,9 @@ def sections(what: str | None, of: str | None = None) -> dict[str, Section]:
 
 
 def _options(preset: str) -> dict[str, Section]:
-    """Every key with its help and its default: those of all methods, of online methods, then of one method each.
+    """Return every option with its help and default: those of all methods, of online methods, and of single methods.
 
-    What online methods have in common is said once; of each only what it has besides, or has otherwise.
+    Options that online methods share are listed once; for each of them, only what it adds or changes.
     """
     lines = configuration.described(presets.get(preset).config)
     found = {"options": _own(lines, None)}
@@ -62,7 +63,7 @@ def _options(preset: str) -> dict[str, Section]:
 
 
 def _options_of(name: str) -> dict[str, Section]:
-    """Those that a method reads, or those of all methods with the defaults of a data set."""
+    """Return the options that a method reads, or all options with the defaults of a data set."""
     if name in presets.PRESETS:
         return _options(name)
     if name not in catalogue.METHODS:
@@ -76,7 +77,7 @@ def _options_of(name: str) -> dict[str, Section]:
 
 
 def _own(lines: Section, group: str | None) -> Section:
-    """Of one group, or of none."""
+    """Return the options of one group; with None, those that belong to no group."""
     return {key: text for key, text in lines.items() if (key.split(".")[0] if "." in key else None) == group}
 
 

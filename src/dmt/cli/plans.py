@@ -1,4 +1,4 @@
-"""The verbs of the command that show what there is and what would be done."""
+"""``dmt list`` and ``dmt plan``: show what there is to choose from, and what a fit would do."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The verb of the command that uses a run on new images."""
+"""``dmt predict``: classify or segment new images with a run."""
 
 from functools import partial
 from pathlib import Path
@@ -102,19 +102,19 @@ def predict_(
 
 
 def _told(found: "Iterable[Prediction]", tell: "Callable[[int], None]") -> "Iterator[Prediction]":
-    """The same predictions; after each is told how many there were."""
+    """Yield the predictions unchanged, and report after each how many there were."""
     for number, each in enumerate(found, start=1):
         yield each
         tell(number)
 
 
 def _tell(watcher: "Watcher", inputs: "Inputs", done: int) -> None:
-    """How far it is; how many images shards hold is not known before."""
+    """Report progress; how many images shards hold is not known in advance."""
     watcher.busy("predicting", done, done if inputs.shards else len(inputs.files))
 
 
 class Skipped:
-    """Counts what could not be read, and names the first few."""
+    """Counts what could not be read, and reports the first five of them."""
 
     def __init__(self) -> None:
         self.count = 0

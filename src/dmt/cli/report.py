@@ -1,4 +1,4 @@
-"""The verb of the command that shows what came out."""
+"""``dmt report``: show the results of runs."""
 
 import time
 from pathlib import Path

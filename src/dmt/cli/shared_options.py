@@ -1,4 +1,4 @@
-"""Arguments that several verbs of the command share."""
+"""Arguments and options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,14 +61,14 @@ OnOpt = Annotated[
 
 
 def shards(unlabeled: list[str] | None) -> tuple[str, ...]:
-    """What --unlabeled names, as it is found from any folder."""
+    """Return the shards that --unlabeled names, as absolute paths and URLs."""
     from dmt.data.folders import tar_places
 
     return tar_places.named(unlabeled or ())
 
 
 def settings(net: str | None, pairs: list[str] | None, file: Path | None) -> dict[str, Any]:
-    """Overrides in order of precedence: file, then --set, then --net."""
+    """Return all overrides: --set takes precedence over the file, and --net over both."""
     from dmt import config as configuration
 
     settings: dict[str, Any] = {} if file is None else configuration.from_toml(file)

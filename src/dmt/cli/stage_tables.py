@@ -1,4 +1,4 @@
-"""The stages of a fit and how long they will take, as `dmt plan` shows them."""
+"""What `dmt plan` shows: the stages of a fit, and how long they will take."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ from dmt.tasks import opening
 def lines(
     data: str, method: str, settings: Mapping[str, Any], execution: Execution, time: bool
 ) -> Iterator[Table | str]:
-    """A table, and lines about all of it; each as soon as it is known."""
+    """Yield a table of the stages, and lines about them, each as soon as it is known."""
     own, settings = folder_policy.own_folder(data), configuration.given(settings)
     if own is not None:
         preset = choosing.choose(own, execution.device, Asked.of(settings, {})).preset
@@ -41,7 +41,7 @@ def _of_data_set(method: str, config: Config, execution: Execution, time: bool) 
     stages = _with_baseline(method, config)
     spec = opening.net_spec(config.data, config.net_of("A"))
     for name in dict.fromkeys((config.net, config.net_of("B"))):
-        build.build(opening.net_spec(config.data, name), seed=0)  # an unknown net is an error here too
+        build.build(opening.net_spec(config.data, name), seed=0)  # raises for an unknown net
     rate = None
     if time:
         with environment.threads(environment.fitting_threads(spec.shape)):
@@ -52,7 +52,7 @@ def _of_data_set(method: str, config: Config, execution: Execution, time: bool) 
 
 
 def _with_baseline(method: str, config: Config) -> list[Stage]:
-    """The stages of a fit: those of the method, and those of its Baseline that are not among them."""
+    """Return the stages of a fit: those of the method, and those of its Baseline that it does not share."""
     stages = list(catalogue.plan(method, config.recipe).stages)
     beside = catalogue.baseline()
     others = beside.plan(config.recipe).stages if catalogue.get(method).compared else ()
@@ -60,7 +60,7 @@ def _with_baseline(method: str, config: Config) -> list[Stage]:
 
 
 def _of_folder(folder: Path, method: str, config: Config, execution: Execution, time: bool) -> Iterator[Table | str]:
-    """The stages of a run on a user's folder, and how long they will take, from timing a few steps."""
+    """Yield the stages of a run on a user's folder, and a forecast of their time from timing a few steps."""
     contents = opening.contents_of(config.data, folder)
     method = method if contents.unlabeled else catalogue.baseline().name
     stages, methods = _with_baseline(method, config), catalogue.with_baseline([method])

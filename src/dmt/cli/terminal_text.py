@@ -1,4 +1,4 @@
-"""Text for a terminal: whatever was raised in one line that says what to do, and results without control characters."""
+"""Text for a terminal: errors in one line that says what to do, and results without control characters."""
 
 import contextlib
 import errno
@@ -12,32 +12,32 @@ from dmt.errors import DmtError
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 NARROWEST = 20
-"""Columns of the narrowest terminal that anything is made for."""
+"""Columns of the narrowest terminal that text is fitted to."""
 
 
 def line(error: Exception) -> str:
-    """For standard error, without line breaks or anything else that is not to be printed."""
+    """Return an error as one line for standard error, with all unprintable characters escaped."""
     from dmt.data.folders.photo_files import shown
 
     return shown(_text(error))
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """Columns of the terminal that results, or this stream, are shown on; None for a file or pipe."""
+    """Return the columns of the terminal that a stream (standard output by default) writes to; None for no terminal."""
     stream = stream or sys.stdout
     return max(Console(file=stream).width, NARROWEST) if stream.isatty() else None
 
 
 def note(text: str) -> None:
-    """A line on standard error; on a terminal it wraps between words."""
+    """Print a line to standard error; on a terminal it wraps between words."""
     from dmt.results import narrow_tables
 
-    with contextlib.suppress(OSError):  # the terminal may be gone; the exit code still says it
+    with contextlib.suppress(OSError):  # the terminal may be gone; the exit code still tells
         print(narrow_tables.sentences(text, width(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def result(text: str) -> str:
-    """Lines about a run as they can be printed: the run may be a stranger's, and its names may steer a terminal."""
+    """Return lines with control characters escaped: the names in a run of unknown origin may contain some."""
     from dmt.data.folders.photo_files import shown
 
     return "\n".join(map(shown, text.split("\n")))
@@ -70,7 +70,7 @@ def _of_system(error: OSError) -> str:
 
 
 def _of_torch(error: RuntimeError) -> str | None:
-    """Too little memory: a GPU has an error of its own, the host has a text."""
+    """Return a message if memory ran out, else None: torch has an error type for GPUs, but only a text for the host."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError):

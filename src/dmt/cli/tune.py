@@ -1,4 +1,4 @@
-"""The verb of the command that tries settings."""
+"""``dmt tune``: try settings, and say which to use."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,1 +1,1 @@
-"""Runs as one HTML page, made of their files alone."""
+"""Reports on runs, made from their files alone: an HTML page, and scalars for TensorBoard."""

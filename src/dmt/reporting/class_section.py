@@ -1,4 +1,4 @@
-"""Class by class: who got better and worse, what is taken for what, and whether the nets know when they are right."""
+"""The section on classes: scores that rose and fell, the confusion matrix, and calibration."""
 
 import math
 from collections.abc import Sequence
@@ -14,12 +14,19 @@ from dmt.reporting.studies import Study
 from dmt.results import guard, guard_rules
 
 MANY = 30
-"""Above so many classes a confusion matrix is a table of its worst cells."""
+"""Number of classes above which the confusion matrix is replaced by a table of its worst cells."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A class before and after, in percent; ``clear`` if chance alone would hardly do it, None if nobody can tell."""
+    """The score of one class, in percent, for the Baseline and for a method.
+
+    Attributes:
+        label: number of the class.
+        before: recall, or IoU for segmentation, of the Baseline.
+        after: the same of the method.
+        clear: whether the change is more than chance; None if the predictions for every image were not kept.
+    """
 
     label: int
     before: float
@@ -32,7 +39,7 @@ class Change:
 
 
 def changes(study: Study, method: str) -> list[Change]:
-    """Of every class that occurs, in the mean over seeds."""
+    """Return the change of every class that occurs, averaged over seeds."""
     pairs = [(job, base) for job in study.of(method) if (base := study.base(job)) is not None and base.finished]
     if not pairs:
         return []
@@ -47,14 +54,14 @@ def changes(study: Study, method: str) -> list[Change]:
 
 
 def table(study: Study, method: str) -> Safe:
-    """Baseline against the method, class by class."""
+    """Return a table that compares the Baseline with a method, class by class."""
     found = changes(study, method)
     if not found:
         return html.paragraph("There is nothing to compare the classes with yet.", class_="note")
     name, what = studies.title(method), "IoU" if study.pixels else "recall"
     rows = [
         (
-            html.text(study.classes[change.label]),  # a name, even if it is a number
+            html.text(study.classes[change.label]),  # as text, even if the class is called "7"
             change.before,
             change.after,
             (f"{change.gain:+.2f}".replace("-", "−"), change.gain),
@@ -82,7 +89,7 @@ def _word(change: Change) -> Child:
 
 
 def caveat(study: Study, method: str) -> str:
-    """How the words in the table came about."""
+    """Return a note on how to read the verdicts in the table."""
     found = changes(study, method)
     if found and found[0].clear is None:
         return (
@@ -93,7 +100,7 @@ def caveat(study: Study, method: str) -> str:
 
 
 def confusion(study: Study, method: str) -> Safe:
-    """Of the shipped nets, added over seeds."""
+    """Return the confusion matrix of a method's final models, summed over seeds; for many classes, its worst cells."""
     matrix = _matrix(study, method)
     if matrix is None:
         return html.paragraph("No net is finished yet.", class_="note")
@@ -116,7 +123,7 @@ def _matrix(study: Study, method: str) -> np.ndarray | None:
 
 
 def _pairs(matrix: np.ndarray, names: Sequence[str]) -> Safe:
-    """The worst cells, as a table."""
+    """Return a table of the 20 most frequent confusions, as shares of the true class."""
     share = matrix / np.maximum(matrix.sum(1, keepdims=True), 1.0)
     np.fill_diagonal(share, 0.0)
     order = np.argsort(-share, axis=None)[:20]
@@ -134,7 +141,7 @@ def _pairs(matrix: np.ndarray, names: Sequence[str]) -> Safe:
 
 
 def calibration(study: Study, methods: Sequence[str]) -> Safe:
-    """Confidence against accuracy of the shipped nets."""
+    """Return a reliability diagram, confidence against accuracy, of the final models of some methods."""
     series = [found for method in methods if (found := _reliability(study, method)) is not None]
     heading = "Is it as accurate as it is confident?"
     if not series:

@@ -1,4 +1,4 @@
-"""What it took, and how to do it again: steps, images, time, memory, versions, hardware, commands."""
+"""The sections on cost (steps, images, time, memory) and on how to repeat a study (versions, hardware, commands)."""
 
 import math
 import shlex
@@ -18,7 +18,7 @@ from dmt.training.journal import Journal
 
 
 def table(study: Study) -> Safe:
-    """Cost of each method, in the mean over seeds, against the Oracle's and against the plan (as Tab. 8)."""
+    """Return a table of each method's cost, averaged over seeds: against the plan and, as in Tab. 8, the Oracle."""
     top = catalogue.ceiling()
     longest = _seconds(study.of(top.name))
     columns = ["method", "steps", "planned", "images", "time", "forecast", "peak memory, MB", "waiting"]
@@ -80,7 +80,7 @@ def _seconds(jobs: Sequence[JobResult]) -> float:
 
 
 def _forecast(study: Study, method: str) -> tuple[float, float]:
-    """(steps, seconds) of the plan."""
+    """Return the planned steps, and the seconds they take at the measured speed; NaN where unknown."""
     if study.config is None:
         return math.nan, math.nan
     try:
@@ -94,7 +94,7 @@ def _forecast(study: Study, method: str) -> tuple[float, float]:
 
 
 def _speed(study: Study, method: str) -> float:
-    """Images a second that the first net of a method trained with; 0 if it is not known."""
+    """Return how many images per second a method's first stage was trained on, averaged over jobs; 0 if unknown."""
     found = [
         stage.outcome["cost"]["images"] / stage.outcome["cost"]["seconds"]
         for job in study.of(method)
@@ -105,7 +105,7 @@ def _speed(study: Study, method: str) -> float:
 
 
 def origin(study: Study) -> Safe:
-    """Options, versions, hardware and the commands that repeat a study."""
+    """Return a study's options, versions and hardware, and the commands that repeat it."""
     parts: list[Child] = [_options(study)]
     for folder in study.folders:
         sessions = list(Journal(folder / run_files.SESSIONS).read())
@@ -128,7 +128,7 @@ def _options(study: Study) -> Safe:
 
 
 def _environment(sessions: Sequence[dict[str, object]]) -> Safe:
-    """The last session's machine and versions; sessions that differ are listed."""
+    """Return a table with one row per combination of versions and hardware, and the time of its last session."""
     rows = {}
     for session in sessions:
         hardware, git = session.get("hardware"), session.get("git")
@@ -143,7 +143,7 @@ def _environment(sessions: Sequence[dict[str, object]]) -> Safe:
 
 
 def progress_table(study: Study) -> Safe | None:
-    """What is still being trained."""
+    """Return a table of the jobs that are not finished, or None if all are."""
     rows = []
     for job in study.jobs:
         if not job.finished:

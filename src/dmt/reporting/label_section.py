@@ -1,4 +1,4 @@
-"""Pseudo labels: how wrong they were, what the weights left of that, whom they covered, where nets disagreed."""
+"""The section on pseudo labels: their error, plain and weighted, the classes they cover, and where nets disagree."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -23,14 +23,14 @@ CASES = (
     ("agree", "agreement", 1),
 )
 BINS = 24
-"""Into so many parts the steps of a round are cut, so that rounds of any length can be drawn side by side."""
+"""Parts into which the steps of a round are divided, so that rounds of any length can be drawn side by side."""
 
 SHOWN = 30
-"""Classes in a picture of coverage; the least covered if there are more."""
+"""Most classes in the coverage figure; if there are more, the least covered ones are shown."""
 
 
 def figures(study: Study, method: str) -> Safe:
-    """All that is known of a method's pseudo labels."""
+    """Return all figures about a method's pseudo labels, or a note that there are none yet."""
     jobs = study.of(method, finished=False)
     found = [_tops(study, method, jobs), _errors(method, jobs), _weights(jobs), _cases(jobs), _coverage(study, jobs)]
     shown = [each for each in found if each is not None]
@@ -40,7 +40,7 @@ def figures(study: Study, method: str) -> Safe:
 
 
 def known(study: Study, method: str) -> str:
-    """Why there may be less to see than hoped."""
+    """Return a note if the error of the labels cannot be shown because the ground truth is unknown, else ""."""
     stages = [stage for job in study.of(method) for stage in job.stages if stage.labels is not None]
     if stages and all(stage.audited("error_kept") is None for stage in stages):
         return "The truth of these unlabeled images is unknown, so the error of their labels cannot be shown."
@@ -52,7 +52,7 @@ def _stages(jobs: Iterable[JobResult], number: int) -> list[StageResult]:
 
 
 def _mean(jobs: Iterable[JobResult], number: int, of: Callable[[StageResult], float | None]) -> Spread:
-    """Over seeds; of a pair first over both nets."""
+    """Return mean and deviation over seeds of a number of one round; the nets of a pair are averaged first."""
     per_job = (studies.spread(map(of, _stages([job], number))) for job in jobs)
     return studies.spread(each.mean for each in per_job)
 
@@ -68,7 +68,7 @@ def _top(stage: StageResult, key: str, top: str) -> float | None:
 
 
 def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
-    """Fig. 1: error of the surest 20…100 % of the last round's labels, and what the weights leave of it."""
+    """Return Fig. 1: the error, plain and weighted, of the most confident 20 to 100 % of the last round's labels."""
     for number in reversed(_numbers(jobs)):
         kinds = [("error_top", "as labeled", 0), ("error_top_weighted", "as weighted", 1)]
         series = []
@@ -94,7 +94,7 @@ def _tops(study: Study, method: str, jobs: Sequence[JobResult]) -> Safe | None:
 
 
 def _errors(method: str, jobs: Sequence[JobResult]) -> Safe | None:
-    """Error of the labels that were kept, round by round."""
+    """Return a chart of the error of the kept labels, plain and weighted, round by round."""
     plain = _by_round("as kept", 0, jobs, lambda stage: stage.audited("error_kept"))
     weighted = _by_round("as weighted", 1, jobs, lambda stage: stage.audited("error_kept_weighted"))
     note = f"What is kept grows round by round, and with it what is wrong. {_judged(jobs)}"
@@ -102,7 +102,7 @@ def _errors(method: str, jobs: Sequence[JobResult]) -> Safe | None:
 
 
 def _judged(jobs: Sequence[JobResult]) -> str:
-    """Which images the error and the weights of kept labels are of."""
+    """Return a sentence that names the images behind the error and weights of kept labels; empty if unknown."""
     judged = reading.judged(jobs)
     return f"Of the kept labels of {judged}." if judged else ""
 
@@ -137,7 +137,7 @@ def _rounds_chart(heading: str, unit: str, series: Sequence[Series], note: str, 
 
 
 def _cases(jobs: Sequence[JobResult]) -> Safe | None:
-    """The three cases of Eq. 6 over the steps of all rounds."""
+    """Return a chart of how often each of the three cases of Eq. 6 occurs, over the steps of all rounds."""
     numbers = _numbers(jobs)
     rows = {number: _binned(_stages(jobs, number)) for number in numbers}
     there = [number for number in numbers if np.isfinite(rows[number]).any()]
@@ -153,7 +153,7 @@ def _cases(jobs: Sequence[JobResult]) -> Safe | None:
         ]
         layers.append(Series(name, points, color=color, faint=case == "agree"))
     apart = max(y + more for (_, y), (_, more) in zip(layers[0].points, layers[1].points, strict=True))
-    top = min(100.0, max(10.0, 1.4 * apart))  # what is above agrees
+    top = min(100.0, max(10.0, 1.4 * apart))  # everything above is agreement
     frame = Axes((there[0] - 0.5, there[-1] + 0.5), (0, top), "round, its steps from left to right", "labels, %",
                  x_ticks=[(number, f"{number}") for number in there])  # fmt: skip
     drawn = charts.areas("the three cases of Eq. 6 over time", frame, layers)
@@ -166,7 +166,7 @@ def _cases(jobs: Sequence[JobResult]) -> Safe | None:
 
 
 def _binned(stages: Iterable[StageResult]) -> np.ndarray:
-    """(BINS, 3) mean share of each case by progress within the round; NaN where there is none."""
+    """Return the mean share of each case by progress within the round, (BINS, 3); NaN for bins without steps."""
     sums, counts = np.zeros((BINS, len(CASES))), np.zeros((BINS, 1))
     for stage in stages:
         lines = stage.journal("interval")
@@ -180,7 +180,7 @@ def _binned(stages: Iterable[StageResult]) -> np.ndarray:
 
 
 def _coverage(study: Study, jobs: Sequence[JobResult]) -> Safe | None:
-    """Of each class and round, the share of its predicted labels that were kept."""
+    """Return a figure of the share of predicted labels that were kept, by class and round."""
     numbers = _numbers(jobs)
     columns = [_kept(_stages(jobs, number)) for number in numbers]
     there = [(number, column) for number, column in zip(numbers, columns, strict=True) if column is not None]
@@ -199,7 +199,10 @@ def _coverage(study: Study, jobs: Sequence[JobResult]) -> Safe | None:
 
 
 def _kept(stages: Iterable[StageResult]) -> np.ndarray | None:
-    """(C,) share kept, NaN for a class that was never predicted; None if no stage has labels."""
+    """Return the share of each class's labels that was kept, (C,), or None if no stage has labels.
+
+    It is NaN for a class that was never predicted.
+    """
     found = [stage.labels["coverage"] for stage in stages if stage.labels is not None]
     if not found:
         return None

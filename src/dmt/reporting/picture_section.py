@@ -1,4 +1,4 @@
-"""Pixels as pictures: what the nets say of a few images, and the pseudo labels they learned from, round by round."""
+"""The section of pictures, for segmentation: predictions for a few images, and their pseudo labels round by round."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,19 +17,19 @@ from dmt.results.stage_results import StageResult
 from dmt.tasks import opening
 
 LONGEST = 256
-"""Pixels of the longer side of a picture in the report."""
+"""Longer side of a picture in the report, in pixels."""
 
 ROWS, STRIPS = 8, 3
-"""Images that are compared, and images whose labels are shown round by round."""
+"""Number of images whose predictions are compared, and of those whose labels are shown round by round."""
 
 NO_LABEL = 255
 
 Pane = tuple[str, Path | None]
-"""What a picture is called, and its file."""
+"""Caption of a picture, and its file."""
 
 
 def photo(path: Path) -> bytes:
-    """A photo, small enough for a page."""
+    """Return a photo as WebP, shrunk for the page."""
     with Image.open(path) as image:
         small = image.convert("RGB")
     small.thumbnail((LONGEST, LONGEST))
@@ -37,7 +37,7 @@ def photo(path: Path) -> bytes:
 
 
 def plane(path: Path) -> bytes:
-    """A mask in the colors of its file, or a gray map; a mask's pixels are picked, never mixed."""
+    """Return a mask or a gray map, shrunk for the page; masks by nearest neighbor, so that no classes are mixed."""
     with Image.open(path) as file:
         image = file.copy()
     by = Image.Resampling.NEAREST if image.mode == "P" else Image.Resampling.BOX
@@ -48,7 +48,7 @@ def plane(path: Path) -> bytes:
 
 
 def weights(path: Path, labels: Path) -> bytes:
-    """A map of weights in colors from dark (0) to yellow (1); pale, as in its labels, where there is no label."""
+    """Return a weight map in colors from dark (0) to yellow (1), pale where its label map has no label."""
     with Image.open(path) as file, Image.open(labels) as mask:
         values, kept = np.array(file.convert("L")), np.array(mask) != NO_LABEL
     image = Image.fromarray(np.where(kept, np.minimum(values, NO_LABEL - 1), NO_LABEL).astype(np.uint8))
@@ -58,7 +58,7 @@ def weights(path: Path, labels: Path) -> bytes:
 
 
 def _ramp() -> list[int]:
-    """768 numbers: dark to yellow in 255 steps, and pale."""
+    """Return a palette of 256 colors as 768 numbers: 255 from dark to yellow, then the pale one for "no label"."""
     stops = np.array([(48, 18, 84), (30, 110, 138), (86, 190, 110), (250, 230, 50)])
     places = np.linspace(0, 1, NO_LABEL)
     colors = [np.interp(places, np.linspace(0, 1, len(stops)), stops[:, channel]) for channel in range(3)]
@@ -66,7 +66,7 @@ def _ramp() -> list[int]:
 
 
 def sections(study: Study, method: str) -> Safe | None:
-    """Both kinds of pictures of one seed, the first that has any."""
+    """Return predictions and pseudo labels of the first seed that has pictures (finished jobs first), or None."""
     for job in sorted(study.of(method, finished=False), key=lambda each: (not each.finished, each.seed)):
         folder = run_files.samples(studies.folder_of(job), job.seed)
         names = sorted(path.name.removesuffix("-image.png") for path in folder.glob("*-image.png"))
@@ -77,7 +77,7 @@ def sections(study: Study, method: str) -> Safe | None:
 
 
 def _legend(study: Study) -> Safe | None:
-    """Colors of the classes. The page's policy allows no style of one's own, so each is a tiny drawing."""
+    """Return the colors of the classes. Each is a tiny SVG, since the page's policy forbids style attributes."""
     if study.config is None:
         return None
     palette = opening.palette(study.config.data)
@@ -90,7 +90,7 @@ def _legend(study: Study) -> Safe | None:
 
 
 def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> Safe:
-    """Fig. 8: image, truth where there is any (a user's unlabeled images have none), Baseline, method."""
+    """Return Fig. 8: image, ground truth (unknown for a user's unlabeled images), Baseline and method."""
     base = study.base(job)
     said = [("Baseline", _stage(base)), (studies.title(job.method), _stage(job))]
     rows = []
@@ -107,7 +107,10 @@ def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> S
 
 
 def _stage(job: JobResult | None) -> StageResult | None:
-    """The stage whose net validation prefers or, while a job trains, its last one so far: pictures are of one net."""
+    """Return the stage whose predictions are shown, a single net even for a pair.
+
+    It is the one that validation prefers or, for a job in training, the last finished one.
+    """
     if job is None:
         return None
     if job.finished:
@@ -116,12 +119,12 @@ def _stage(job: JobResult | None) -> StageResult | None:
 
 
 def _said(stage: StageResult | None, name: str) -> Path | None:
-    """What its net says of a sample."""
+    """Return the file with the prediction of a stage's net for a sample image."""
     return None if stage is None else stage.path / run_files.SAMPLES / f"{name}-said.png"
 
 
 def _strips(job: JobResult, folder: Path, names: Sequence[str]) -> Safe | None:
-    """Fig. 6: labels and dynamic weights of the same images, round by round."""
+    """Return Fig. 6: pseudo labels and dynamic weights of the same images, round by round."""
     line = job.preferred()[0].line if job.finished else "A"
     stages = [stage for stage in job.stages if stage.round and stage.line == line]
     groups: list[Child] = []
@@ -152,14 +155,14 @@ def _pane(title: str, path: Path | None, name: str, blank: bool) -> Safe:
         return tag("figure", tag("p", missing), tag("span", title))
     try:
         content = _content(title, path)
-    except Exception:  # every decoder of Pillow has errors of its own
+    except Exception:  # each of Pillow's decoders raises its own errors
         return tag("figure", tag("p", "damaged"), tag("span", title))
     shown = html.picture(content, f"{title} of {name}", title=name, class_=None if title == "image" else "crisp")
     return tag("figure", shown, tag("span", title))
 
 
 def _content(title: str, path: Path) -> bytes:
-    """The picture for the page."""
+    """Return the encoded picture of a pane."""
     labels = path.with_name(path.name.replace("-weight.png", "-label.png"))
     if path.name.endswith("-weight.png") and labels.is_file():
         return weights(path, labels)

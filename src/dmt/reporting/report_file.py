@@ -1,4 +1,4 @@
-"""The report as a page: one file that opens from disk and asks for nothing from anywhere."""
+"""The report as a single HTML file, which opens from disk and loads nothing from the network."""
 
 import datetime
 import time
@@ -25,17 +25,17 @@ from dmt.results.report import Report
 from dmt.runs.folder import Folder
 
 SHOWN = 5
-"""Findings in the open; the others at hand."""
+"""Number of findings that are shown at once; the others are folded."""
 
 TITLE = "dmt report: "
 KIND = Kind("a page of dmt report", f"<title>{TITLE}".encode())
 
 EVERY = 5.0
-"""Seconds between two looks at a run that trains."""
+"""Seconds between two checks for news of a run in training."""
 
 
 def page(paths: Sequence[Path], refresh: int | None = None) -> str:
-    """The report on some runs as the text of an HTML file."""
+    """Return the report on some runs as HTML; with ``refresh``, a browser reloads it after so many seconds."""
     found = studies.studies(paths)
     names = ", ".join(dict.fromkeys(study.source for study in found)) or "nothing yet"
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
@@ -51,7 +51,7 @@ def page(paths: Sequence[Path], refresh: int | None = None) -> str:
 
 
 def _study(study: Study, prefix: str, several: bool) -> Safe:
-    """All about one study."""
+    """Return everything about one study: its verdict, the findings, links to the sections, and the sections."""
     head: list[Child] = [tag("h2", study.name) if several else None, _verdict(study), _findings(study)]
     parts = [(name, title, made) for name, title, made in _sections(study) if made is not None]
     links = [tag("a", title, href=f"#{prefix}{name}") for name, title, _ in parts]
@@ -61,7 +61,7 @@ def _study(study: Study, prefix: str, several: bool) -> Safe:
 
 
 def _sections(study: Study) -> list[tuple[str, str, Child]]:
-    """(anchor, heading, content), the most wanted first."""
+    """Return (anchor, heading, content) of the sections, the most important first; None for no content."""
     main = next(iter(study.learners), None)
     parts: list[tuple[str, str, Child]] = [
         ("now", "Still training", cost_section.progress_table(study)),
@@ -82,7 +82,7 @@ def _sections(study: Study) -> list[tuple[str, str, Child]]:
 
 
 def scores(study: Study) -> Safe:
-    """Round by round, if there are any, and method by method."""
+    """Return the table of scores and, if a method learns from unlabeled images, the chart of scores per round."""
     table = score_section.table(study)
     return html.beside(score_section.by_round(study), table) if study.learners else table
 
@@ -94,7 +94,7 @@ def _verdict(study: Study) -> Safe:
 
 
 def _findings(study: Study) -> Safe | None:
-    """What the guard says."""
+    """Return the findings of the guard, or None."""
     found = verdict_section.findings(study)
     if not found:
         return None
@@ -109,7 +109,7 @@ def _findings(study: Study) -> Safe | None:
 
 
 def _labels(study: Study, main: str) -> list[Child]:
-    """Those of the main method in the open, those of the others at hand."""
+    """Return the figures about pseudo labels: those of the main method visible, those of the others folded."""
     why = label_section.known(study, main)
     parts: list[Child] = [html.paragraph(why, class_="note") if why else None, label_section.figures(study, main)]
     for method in study.learners[1:]:
@@ -129,11 +129,11 @@ def _classes(study: Study, main: str) -> list[Child]:
 
 
 def write(paths: Sequence[Path], out: Path, refresh: int | None = None, *, force: bool = False) -> int:
-    """Write the report, over an earlier one or, with ``force``, any file; returns how many bytes it has."""
+    """Write the report, over an earlier one or, with ``force``, over any file, and return its size in bytes."""
     if out.is_dir():
         raise RunError(f"{out} is a folder; give --out a file, for example {out / 'report.html'}")
     outputs.require_file(out, KIND, force=force)
-    content = page(paths, refresh).encode(errors="replace")  # names of folders may hold what is no character
+    content = page(paths, refresh).encode(errors="replace")  # a folder's name may contain bytes that are not UTF-8
     files.write(out, content)
     return len(content)
 
@@ -141,15 +141,15 @@ def write(paths: Sequence[Path], out: Path, refresh: int | None = None, *, force
 def watch(
     paths: Sequence[Path], out: Path, notify: Callable[[str], None], every: float = EVERY, *, force: bool = False
 ) -> None:
-    """Write the report whenever the runs have news, until all that they hold is finished. Ctrl-C ends it before.
+    """Rewrite the report whenever the runs have changed, until all of their jobs are finished, or until Ctrl-C.
 
-    It ends, too, when nobody trains any of them: a run that was killed has no more news.
-    Afterwards it should be written once more: only a page that is watched reads itself again.
+    It also ends if no process trains any of the runs, since a run that was killed does not change any more.
+    The caller should then write the report once more: the page written here keeps reloading itself.
     """
     seen: object = None
     trained = True
     while not finished(paths):
-        if not (trained or _trained(paths)):  # not at two looks: between two commands there may be a moment
+        if not (trained or _trained(paths)):  # nor at the last check: two commands may leave a gap
             where = ", ".join(str(path) for path in paths)
             notify(
                 f"no process is training {where} any more, and it is not finished; repeat the fit command to resume it"
@@ -165,12 +165,12 @@ def watch(
 
 
 def _trained(paths: Sequence[Path]) -> bool:
-    """Whether a process works on one of the runs now."""
+    """Return whether a process is working on one of the runs."""
     return any(Folder(path).in_use for path in paths)
 
 
 def _state(paths: Sequence[Path]) -> list[tuple[str, int, float]]:
-    """What changes when a run gets on: its manifest and its journals."""
+    """Return name, size and time of the files that change as a run proceeds: its manifest and its journals."""
     journals = f"{run_files.STAGES}/*/{run_files.JOURNAL}"
     found = [file for path in paths for file in (path / run_files.MANIFEST, *path.glob(journals))]
     stats = [(str(file), file.stat()) for file in sorted(found)]
@@ -178,6 +178,6 @@ def _state(paths: Sequence[Path]) -> list[tuple[str, int, float]]:
 
 
 def finished(paths: Sequence[Path]) -> bool:
-    """Whether nothing is left to train in any of the runs."""
+    """Return whether nothing is left to train in any of the runs."""
     jobs = Report.read(paths).jobs
     return bool(jobs) and all(job.finished for job in jobs)

@@ -1,4 +1,4 @@
-"""The numbers of runs as TensorBoard reads them, for those who want them there."""
+"""The numbers of runs, written as TensorBoard scalars."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,11 +16,11 @@ STEPS = ("loss", "pseudo", "labeled", "rate", "gamma", "weight", "agree", "negat
 SCORES = ("accuracy", "mean_iou", "fine_grained", "calibration_error")
 
 Scalar = tuple[str, float, int]
-"""Tag, value, step."""
+"""Tag, value and step."""
 
 
 class Writer(Protocol):
-    """What is used of TensorBoard's SummaryWriter."""
+    """The part of TensorBoard's SummaryWriter that is used here."""
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None: ...
 
@@ -28,7 +28,7 @@ class Writer(Protocol):
 
 
 def write(paths: Iterable[Path], folder: Path) -> int:
-    """Scalars of all jobs, each line of nets in a folder of its own; returns how many there are."""
+    """Write the scalars of all jobs, each line of nets into its own folder, and return their number."""
     places = [
         (place, job, line) for job in Report.read(paths).jobs for line in job.lines for place in [_place(job, line)]
     ]
@@ -50,7 +50,7 @@ def write(paths: Iterable[Path], folder: Path) -> int:
 
 
 def _written(folder: Path) -> list[Path]:
-    """What an earlier call wrote, which TensorBoard would show besides the new."""
+    """Return event files of an earlier call, which TensorBoard would show too; refuse a folder with other files."""
     there = list(folder.glob("*"))
     foreign = next((path for path in there if not path.name.startswith("events.out.tfevents.")), None)
     if foreign is not None:
@@ -67,14 +67,14 @@ def _board() -> Callable[[str], Writer]:
 
 
 def _place(job: JobResult, line: str) -> Path:
-    """The folder of a line of nets; runs under other options are told apart by the identity of their last stage."""
+    """Return the folder of a line of nets; its name ends with an identity that tells apart runs by their options."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", f"{job.data}-{job.method}")
     kind = job.last_place.rpartition("-")[2][:6]
     return Path(f"{safe}-seed-{job.seed}-{kind}") / line
 
 
 def scalars(stages: Iterable[StageResult]) -> Iterator[Scalar]:
-    """Of a line of nets: by step, counted on from round to round, and by round."""
+    """Yield the scalars of one line of nets: by step, counted across rounds, and by round."""
     before = 0
     for stage in stages:
         last = 0

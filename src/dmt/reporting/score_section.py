@@ -1,4 +1,4 @@
-"""Scores: round by round, method by method, run by run, and against the number of labels."""
+"""The section on scores: by round, by method, by run, and against the number of labels."""
 
 import math
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from dmt.reporting.studies import Study
 from dmt.results import guard
 
 APART = 0.05
-"""Points by which the final model has to differ from the end of its line to get a mark of its own."""
+"""Points by which a final model must differ from the end of its line to be drawn as a ring."""
 
 RING = 5.5
-"""Radius of that mark."""
+"""Radius of that ring."""
 
 FEW = 2
-"""Options that are shown in a row of runs; more are folded."""
+"""Number of options that are shown in a row of the comparison of runs; more are folded."""
 
 
 def table(study: Study) -> Safe:
-    """One row for each method; first what a narrow screen has room for."""
+    """Return a table with one row per method; its first columns are those that fit on a narrow screen."""
     several = _several(study)
     columns = ["method", f"{study.measure}, %", "gain", "seeds"]
     columns += ["single, %", "both, %", "gain, single"] if several else []
@@ -60,17 +60,17 @@ def _row(study: Study, method: str) -> list[Cell]:
 
 
 def _several(study: Study) -> bool:
-    """Whether there are pairs of nets."""
+    """Return whether the study contains pairs of nets."""
     return any(len(job.lines) > 1 for job in study.jobs)
 
 
 def published(study: Study) -> dict[str, float]:
-    """The paper's numbers, if this is what it did: under changed options they would compare different things."""
+    """Return the paper's scores by method; empty with changed options, since they would not be comparable."""
     return presets.PRESETS[study.data].paper if study.data in presets.PRESETS and not study.changes else {}
 
 
 def _told(study: Study, method: str) -> str | None:
-    """What was published of a method, if this is how."""
+    """Return the published score of a method as text; None if there is none, or with changed options."""
     preset = presets.PRESETS.get(study.data) if not study.changes else None
     return None if preset is None else preset.published(method)
 
@@ -80,9 +80,9 @@ def _paper(told: str | None) -> Cell:
 
 
 def by_round(study: Study) -> Safe:
-    """Score per round with its spread over seeds, as Fig. 9; methods without rounds are levels to compare with.
+    """Return Fig. 9: the score per round, with its deviation over seeds; methods without rounds are dashed lines.
 
-    Rounds are measured net by net; a ring is the final model, wherever it is something else than where its line ends.
+    Rounds are scored net by net. A ring marks a final model whose score is not that of the end of its line.
     """
     series, levels, rings = [], [], []
     several = _several(study)
@@ -120,7 +120,7 @@ def by_round(study: Study) -> Safe:
 
 
 def _how_to_read(study: Study, rings: bool) -> str:
-    """What lines and rings are, so that nobody takes one for the other."""
+    """Return a note on what lines, rings and bands show."""
     line = (
         "the mean of what the two nets of a pair reach individually"
         if _several(study)
@@ -149,14 +149,14 @@ def _line(study: Study, method: str) -> Series | None:
 
 
 def _level(study: Study, method: str) -> float | None:
-    """The score of a method without rounds, of single nets as that of every round is."""
+    """Return the score of a method without rounds; for pairs that of single nets, as in the lines; None if unknown."""
     copy = "raw" if _several(study) else "shipped"
     found = studies.spread(job.test_score(copy) for job in study.of(method))
     return found.mean if found.count else None
 
 
 def comparison(found: Sequence[Study]) -> Safe:
-    """All runs in one table."""
+    """Return a table of all runs and methods."""
     rows: list[list[Cell]] = []
     for study in found:
         for method in study.methods:
@@ -181,25 +181,25 @@ def comparison(found: Sequence[Study]) -> Safe:
 
 
 def _options(study: Study) -> Cell:
-    """Those that differ from the preset; many, as of a user's own images, are folded."""
+    """Return the options that differ from the preset; if many, as for a user's own images, they are folded."""
     told = ", ".join(study.changes) or "as the preset"
     folded = html.details(f"{len(study.changes)} options", html.paragraph(told))
     return told if len(study.changes) <= FEW else (folded, told)
 
 
 def by_labels(found: Sequence[Study]) -> Safe | None:
-    """Score against the number of labels, as Fig. 7, if runs on the same images differ in it."""
+    """Return Fig. 7: score against number of labels; None unless runs on the same images differ in that number."""
     charts_ = [chart for kin in _kin(found) if (chart := _labels_chart(kin)) is not None]
     return html.figures(*charts_) if charts_ else None
 
 
 def _kin(found: Sequence[Study]) -> list[list[Study]]:
-    """Studies of the same images under the same options, but for the labels."""
+    """Group studies that have the same images and options, except for the number of labels."""
     groups: dict[tuple[object, ...], list[Study]] = {}
     for study in found:
         name = study.data if study.config is None else str(getattr(study.config.data, "dataset", study.data))
         others = [change for change in study.changes if not change.startswith("labels=")]
-        # for a user's images the origin says which they are
+        # the origin identifies a user's own images
         groups.setdefault((name, study.jobs[0].origin, study.jobs[0].classes, *others), []).append(study)
     return list(groups.values())
 

@@ -1,4 +1,4 @@
-"""What can be compared with each other: the jobs of one data set, set of options and origin, from one or more runs."""
+"""Studies: jobs, from one or more runs, that can be compared because data set, options and origin are the same."""
 
 import math
 import statistics
@@ -25,7 +25,7 @@ from dmt.runs.folder import Folder
 
 @dataclass(frozen=True)
 class Spread:
-    """A number over seeds. ``deviation`` is NaN for a single one."""
+    """Mean and standard deviation of a number over seeds; the deviation is NaN for a single seed."""
 
     mean: float
     deviation: float
@@ -42,7 +42,7 @@ class Spread:
 
     @property
     def cell(self) -> tuple[str, float]:
-        """For a table, with what to sort by."""
+        """Text and sort key of a table cell."""
         return _unbroken(str(self)), self.mean
 
     @property
@@ -51,12 +51,12 @@ class Spread:
 
 
 def _unbroken(spread: str) -> str:
-    """A narrow cell may break before the ±, never after it."""
+    """Replace the space after ± so that a narrow cell can break before it only."""
     return spread.replace("± ", "±\xa0")
 
 
 def spread(values: Iterable[float | None]) -> Spread:
-    """Mean and standard deviation of what was measured."""
+    """Return mean and standard deviation of the finite values; None and NaN are left out."""
     found = [value for value in values if value is not None and math.isfinite(value)]
     if not found:
         return Spread(math.nan, math.nan, 0)
@@ -64,7 +64,7 @@ def spread(values: Iterable[float | None]) -> Spread:
 
 
 class Study:
-    """Jobs that differ in nothing but method and seed."""
+    """Jobs that differ only in method and seed."""
 
     def __init__(self, name: str, jobs: Sequence[JobResult]) -> None:
         self.name, self.jobs = name, tuple(jobs)
@@ -72,17 +72,17 @@ class Study:
 
     @property
     def source(self) -> str:
-        """What it is about: the preset or, for a user's images, the run."""
+        """Name of the preset or, for a user's images, of the runs."""
         return _name(self.jobs)
 
     @cached_property
     def folders(self) -> list[Path]:
-        """The runs it comes from."""
+        """Folders of the runs that hold the jobs."""
         return list(dict.fromkeys(folder_of(job) for job in self.jobs))
 
     @cached_property
     def config(self) -> Config | None:
-        """None for a preset that is not known here."""
+        """The configuration of the runs, or None if this version does not know their preset or one of their options."""
         try:
             return reading.configuration_of(Folder(self.folders[0]))
         except DmtError:
@@ -90,7 +90,7 @@ class Study:
 
     @cached_property
     def classes(self) -> list[str]:
-        """Their names, or numbers where nobody knows them."""
+        """Names of the classes; numbers in place of unknown names."""
         names = self.jobs[0].classes
         stages = [stage for job in self.jobs for stage in job.stages]
         measured = [len(score.get("per_class", ())) for stage in stages for score in shown_scores(stage).values()]
@@ -110,7 +110,7 @@ class Study:
 
     @cached_property
     def methods(self) -> list[str]:
-        """In the order of the catalogue, but the Baseline first and the ceiling last."""
+        """Names of the methods in catalogue order, except that the Baseline comes first and the ceiling last."""
         return [method.name for method in sorted(self._known, key=lambda method: method.ceiling - method.baseline)]
 
     @cached_property
@@ -120,18 +120,21 @@ class Study:
 
     @property
     def learners(self) -> list[str]:
-        """Methods that learn from unlabeled images; first whose verdict is told: the default, then the latest."""
+        """Names of the methods that learn from unlabeled images: the default, then the catalogue in reverse.
+
+        The verdict is about the first that is finished.
+        """
         found = [method for method in reversed(self._known) if method.semi_supervised]
         return [method.name for method in sorted(found, key=lambda method: method is not catalogue.default())]
 
     @property
     def baseline(self) -> str | None:
-        """What the others are compared with, if it was trained for itself."""
+        """Name of the Baseline, or None if it was not trained as a method of its own."""
         return next((method.name for method in self._known if method.baseline), None)
 
     @property
     def ceiling(self) -> Method | None:
-        """What saw every label, if it was trained."""
+        """The method that is trained with all labels, or None if it was not trained."""
         return next((method for method in self._known if method.ceiling), None)
 
     def of(self, method: str, finished: bool = True) -> list[JobResult]:
@@ -139,16 +142,19 @@ class Study:
 
     @property
     def split(self) -> str:
-        """The images whose score counts."""
+        """The split whose scores count: "test" or, without test images, "validation"."""
         shown = {stage.shown for job in self.jobs for stage in job.stages if stage.outcome is not None}
         return "validation" if shown == {"validation"} else "test"
 
     def base(self, job: JobResult) -> JobResult | None:
-        """What a job is compared with: the Baseline of its seed or, where none was trained for itself, round 0."""
+        """Return the reference that a job is compared with, or None.
+
+        It is its seed's Baseline, or round 0 if no separate Baseline was trained.
+        """
         return guard.base(job, self.jobs)
 
     def labels(self, job: JobResult) -> int | None:
-        """How many labels it was given; the ceiling has all."""
+        """Return how many labels a job was trained on, or None if unknown; the ceiling gets all of them."""
         if self.ceiling is not None and job.method == self.ceiling.name:
             return None if self.config is None else self.config.data.sizes.everything
         path = run_files.split(folder_of(job), job.seed)
@@ -161,7 +167,7 @@ class Study:
 
 
 def studies(paths: Iterable[Path]) -> list[Study]:
-    """Of some runs, with names that tell them apart."""
+    """Return the studies in some runs, under names that tell them apart."""
     found = Report.read(paths)
     groups: dict[tuple[object, ...], list[JobResult]] = {}
     for job in found.jobs:
@@ -176,7 +182,7 @@ def studies(paths: Iterable[Path]) -> list[Study]:
 
 
 def _name(jobs: Sequence[JobResult], several: bool = False) -> str:
-    """The preset or, for a user's images, the run; of several runs both."""
+    """Return the name of the preset or, for a user's images, of the runs; both if there are several runs."""
     runs = ", ".join(dict.fromkeys(folder_of(job).name for job in jobs))
     if jobs[0].data in presets.OWN:
         return runs
@@ -184,7 +190,7 @@ def _name(jobs: Sequence[JobResult], several: bool = False) -> str:
 
 
 def folder_of(job: JobResult) -> Path:
-    """The run that holds a job."""
+    """Return the folder of the run that holds a job."""
     return job.stages[0].path.parent.parent
 
 
@@ -197,17 +203,17 @@ def color(method: str) -> int:
 
 
 def shown_scores(stage: StageResult) -> dict[str, Any]:
-    """By copy of the net, on the images that count."""
+    """Return a stage's scores on the split that counts, by copy of the net (raw, ema)."""
     return {} if stage.outcome is None else stage.outcome["scores"].get(stage.shown, {})
 
 
 def score(job: JobResult) -> float:
-    """Of what a job ships, in percent; NaN where it was not measured."""
+    """Return the score of a job's final model in percent; NaN if it was not measured."""
     return job.test_score("shipped") if job.kept() else math.nan
 
 
 def round_score(job: JobResult, number: int) -> float:
-    """Of one of its rounds: of a pair both raw nets one by one in the mean, else the net that validation prefers."""
+    """Return a job's score in one round: of the net that validation prefers or, for a pair, the mean over raw nets."""
     wanted = [stage for stage in job.stages if stage.round == number and shown_scores(stage)]
     nets = [(stage, copy) for stage in wanted for copy in stage.copies]
     if len(job.lines) > 1:
@@ -218,11 +224,11 @@ def round_score(job: JobResult, number: int) -> float:
 
 
 def rounds(jobs: Iterable[JobResult]) -> list[int]:
-    """The rounds that were measured."""
+    """Return the numbers of the rounds that were measured, in order."""
     return sorted({stage.round for job in jobs for stage in job.stages if stage.outcome is not None})
 
 
 def per_class(nets: Iterable[NetResult]) -> np.ndarray:
-    """(C,) recall of images, IoU of pixels, in percent, in the mean over these nets."""
+    """Return the score of each class in percent, (C,): recall, or IoU for segmentation, averaged over these nets."""
     rows = [net.per_class(net.shown) for net in nets]
     return np.mean(rows, axis=0) if rows else np.zeros(0)

@@ -1,4 +1,4 @@
-"""What came out, in a sentence, with its doubts and with what the guard found."""
+"""The verdict of a study in a sentence, reservations about it, and the findings of the guard."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from dmt.results.reading import JobResult
 
 
 def sentence(study: Study) -> str:
-    """The verdict on the main method; on what there is, if nothing is finished or nothing to compare."""
+    """Return the verdict on the main method or, if there is nothing to compare it with, the scores so far."""
     method = next((method for method in study.learners if study.of(method)), None)
     if method is not None:
         jobs = study.of(method)
@@ -25,7 +25,7 @@ def sentence(study: Study) -> str:
 
 
 def best(study: Study) -> str | None:
-    """Which method gained the most, if it is not the one that the verdict is about, and how sure that is."""
+    """Return a sentence on the method that gained the most; None if that is the one the verdict is about."""
     gains = {method: gain(study, method) for method in study.learners}
     known = {method: found for method, found in gains.items() if found.count}
     main = next((method for method in study.learners if study.of(method)), None)
@@ -49,7 +49,7 @@ def _signed(found: Spread) -> str:
 
 
 def doubts(study: Study) -> list[str]:
-    """What the verdict does not say by itself."""
+    """Return sentences that qualify the verdict: errors in images, a single seed, unfinished jobs and the like."""
     errors = dict.fromkeys(each for job in study.jobs for each in job.warnings)
     trained = "Warning: the scores may be meaningless, since it was trained on images with errors"
     sentences = [f"{trained}: {error}" for error in errors]
@@ -78,12 +78,16 @@ def _reached(study: Study, method: str) -> str:
 
 
 def gain(study: Study, method: str, by: Callable[[JobResult, JobResult], float] = guard.difference) -> Spread:
-    """Points over the Baselines of the same seeds; ``by``: what is compared."""
+    """Return the points gained over the Baselines of the same seeds.
+
+    Args:
+        by: difference of a job and its Baseline in points; by default between their final models.
+    """
     pairs = [(job, study.base(job)) for job in study.of(method)]
     found = [by(job, base) for job, base in pairs if base is not None and base is not job]
     return studies.spread(value for value in found if math.isfinite(value))
 
 
 def findings(study: Study) -> list[tuple[str, Finding]]:
-    """(where, finding): what the guard says of all jobs, what they have in common once."""
+    """Return (where, finding) of all jobs; findings that several jobs have in common appear once."""
     return guard_summary.told(study.jobs)

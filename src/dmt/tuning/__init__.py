@@ -1,1 +1,1 @@
-"""Options chosen on validation images, in a way that does not choose noise."""
+"""Tuning: options chosen on validation images, with safeguards against choosing by chance."""

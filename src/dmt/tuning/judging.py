@@ -1,4 +1,4 @@
-"""Which setting is better, and which only looks so: trials compared on the same validation images, image by image."""
+"""Which setting is better by more than chance: trials compared on the same validation images, image by image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from dmt.core.evidence import Evidence, Interval
 from dmt.results import guard_rules
 
 SURE = 0.9
-"""All intervals of one comparison hold together in so many of the draws."""
+"""Share of the draws in which all intervals of one comparison hold at once."""
 
 COARSE = 2.0
-"""Points. Where even this much is indistinguishable from chance, the validation set is too small to tune on."""
+"""Points: if a difference of this size cannot be told from chance, the validation set is too small to tune on."""
 
 
 ROUNDING = 1e-9
-"""Means of the same numbers in another order may differ by less than this."""
+"""Tolerance in points: means of the same numbers in another order differ by less than this."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the validation images say of some trials.
+    """Comparison of some trials on the validation images.
 
     Attributes:
-        scores: (T,) of each trial, in the mean over seeds.
-        over_default: of each trial its score less that of the default; NaN if that could not be trained.
-        over_best: of each trial its score less the best one's.
-        best: the trial with the highest score.
-        chosen: the best of those that are clearly better than the default and not less often right; the default if
-            there is none, or if there are too few images to tell.
-        least: points that a difference must have, about, to be told from chance.
-        accuracies: (T,) of each trial, in the mean over seeds; of pixels, mean IoU.
-        surer: trials with a clearly better score than the default, but a lower accuracy.
+        scores: (T,) score of each trial, averaged over seeds.
+        over_default: (T,) score of each trial minus that of the default; NaN if the default could not be trained.
+        over_best: (T,) score of each trial minus that of the best one.
+        best: index of the trial with the highest score.
+        chosen: index of the best trial among those that are clearly better than the default and not less accurate; the
+            default if there is none, or if there are too few images to tell.
+        least: about the smallest difference, in points, that can be told from chance.
+        accuracies: (T,) accuracy of each trial, averaged over seeds; for segmentation, mean IoU.
+        surer: indices of trials with a clearly better score than the default, but a lower accuracy.
         few: whether there are too few images to choose by.
     """
 
@@ -52,9 +52,9 @@ def judge(trials: Sequence[Sequence[Evidence]], fine: bool, default: int | None 
     """Compare trials with each other.
 
     Args:
-        trials: of each trial what its net said of the validation images, seed by seed.
-        fine: by fine-grained accuracy instead of the headline score.
-        default: which of the trials it is; None if it could not be trained, so that any other is better.
+        trials: for each trial, the predictions of its final models on the validation images, seed by seed.
+        fine: compare fine-grained accuracy instead of the headline score.
+        default: index of the default; None if it could not be trained, so that the best trial is chosen.
     """
     scores, draws = zip(*(_drawn(each, fine) for each in trials), strict=True)
     values, spread = np.array(scores), np.stack(draws)  # (T,) and (T, D)
@@ -68,7 +68,7 @@ def judge(trials: Sequence[Sequence[Evidence]], fine: bool, default: int | None 
         return Verdict(tuple(scores), unknown, over_best, best, best, least, accuracies, few=few)
     over_default = _together(values, spread, default)
     better = [number for number, interval in enumerate(over_default) if interval.low > 0]
-    # right answers that are surer raise fine-grained accuracy too: that alone is no reason to leave the default
+    # more confidence in right answers raises fine-grained accuracy too, but is no reason to leave the default
     surer = tuple(number for number in better if accuracies[number] < accuracies[default] - ROUNDING)
     open_ = [] if few else [number for number in better if number not in surer]
     chosen = max(open_, key=lambda number: float(values[number]), default=default)
@@ -76,10 +76,10 @@ def judge(trials: Sequence[Sequence[Evidence]], fine: bool, default: int | None 
 
 
 def _drawn(nets: Sequence[Evidence], fine: bool) -> tuple[float, np.ndarray]:
-    """The score in the mean over seeds, and (D,) what it is over other draws of the images and of the seeds.
+    """Return the score averaged over seeds, and the same on draws of the images and of the seeds, (D,).
 
-    All trials see the same draws: that pairs them. One draw of the images serves all seeds, so that it is right too
-    where they validate on the same images.
+    All trials use the same draws, which pairs them. One draw of the images serves all seeds, which is right also
+    if the seeds have the same validation images.
     """
     by_seed = np.stack([net.scores(evidence.draws(net.images), fine) for net in nets])  # (S, D)
     seeds = np.random.default_rng(1).integers(len(nets), size=by_seed.shape)
@@ -88,14 +88,14 @@ def _drawn(nets: Sequence[Evidence], fine: bool) -> tuple[float, np.ndarray]:
 
 
 def _together(values: np.ndarray, draws: np.ndarray, reference: int) -> tuple[Interval, ...]:
-    """Differences from one trial, with intervals that hold all at once.
+    """Return the differences of all trials from one of them, with intervals that hold all at once.
 
-    The best of many trials is the luckiest too: an interval made for one comparison alone would let noise win sooner
-    or later. Here the widest deviation of each draw, in standard errors, decides how wide all intervals are.
+    The best of many trials is also the luckiest: with an interval made for each comparison alone, noise would win
+    sooner or later. Here the largest deviation of each draw, in standard errors, determines the width of all intervals.
     """
     difference = values - values[reference]  # (T,)
     deviation = draws - draws[reference] - difference[:, None]  # (T, D)
-    deviation = np.nan_to_num(deviation)  # a draw without a single label says nothing
+    deviation = np.nan_to_num(deviation)  # a draw without a single label (NaN) says nothing
     error = deviation.std(1)
     relative = np.abs(deviation) / np.where(error > 0, error, 1.0)[:, None]
     reach = np.quantile(relative.max(0), SURE)

@@ -1,4 +1,4 @@
-"""What came out of a tuning: a table, a sentence, and the command to use. Test scores have no place in it."""
+"""Result of a tuning: a table, a verdict in words, and the command to use. Test scores are never part of it."""
 
 import math
 import shlex
@@ -18,10 +18,10 @@ from dmt.tuning.search_space import Values
 
 DEFAULT = "default"
 FINE, MEAN_IOU = "fine-grained accuracy", "mean IoU"
-"""What images and what pixels are judged by."""
+"""Scores by which trials are judged: the first for classification, the second for segmentation."""
 
 OPTIONAL = (("stages trained", "shared"), ("time",), ("accuracy",))
-"""Columns that a narrow terminal can do without, the least wanted first."""
+"""Columns that a narrow terminal can do without, the least important first."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,13 @@ class Trial:
     """One setting, trained with every seed in a run folder of its own.
 
     Attributes:
-        values: of the options that are tuned.
-        folder: of its run; a finished run like any other.
-        score: in the mean over seeds, on the validation images; None if it could not be trained.
-        trained, shared: stages that were trained for it, and those that an earlier trial had trained.
-        seconds, saved: of training, and those that the shared stages would have taken.
-        failed: why it could not be trained.
+        name: the setting as text, or "default".
+        values: values of the options that are tuned.
+        folder: its run folder, a finished run like any other.
+        score: score on the validation images, averaged over seeds; None if it could not be trained.
+        trained, shared: number of stages that were trained for it, and of those that an earlier trial had trained.
+        seconds, saved: seconds of training, and those that the shared stages would have taken.
+        failed: why it could not be trained, or None.
     """
 
     name: str
@@ -50,16 +51,16 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """All trials, the default first, and what the validation images say of them. ``print`` it for a table.
+    """All trials, the default first, and how they compare on the validation images. ``print`` it for a table.
 
     Attributes:
-        verdict: on the trials that could be trained, in their order.
-        judged_by: the name of the score.
-        images: for validation, of each seed.
-        seeds: how many.
+        verdict: comparison of the trials that could be trained, in their order.
+        judged_by: name of the score.
+        images: number of validation images of each seed.
+        seeds: number of seeds.
         given: settings that all trials have in common.
-        command: words of ``dmt fit`` that train a trial, but for its settings.
-        warnings: errors in the images that it was tuned in spite of.
+        command: words of the ``dmt fit`` command that trains a trial, without its settings.
+        warnings: errors in the images, in spite of which the trials were trained.
     """
 
     trials: tuple[Trial, ...]
@@ -77,33 +78,33 @@ class Tuning:
 
     @property
     def judged(self) -> list[Trial]:
-        """Trials that could be trained."""
+        """The trials that could be trained."""
         return [trial for trial in self.trials if trial.failed is None]
 
     @property
     def fine(self) -> bool:
-        """Whether the score also asks how sure a net is, so that accuracy says something else."""
+        """Whether the score depends on the nets' confidence too, so that plain accuracy is shown beside it."""
         return self.judged_by == FINE
 
     @property
     def best(self) -> Trial:
-        """The highest score, by chance or by merit."""
+        """The trial with the highest score, be it by chance."""
         return self.judged[self.verdict.best]
 
     @property
     def chosen(self) -> Trial:
-        """The setting to use: the default, unless another is clearly better."""
+        """The trial whose setting to use: the default, unless another is clearly better."""
         return self.judged[self.verdict.chosen]
 
     @property
     def settings(self) -> Values:
-        """What to give ``dmt.fit`` beside the settings that were given here; nothing if the default is kept."""
+        """Settings for ``dmt.fit``, in addition to those given to the tuning; empty if the default is kept."""
         changed = self.chosen.values.items()
         return {key: value for key, value in changed if value != self.default.values[key]}
 
     @property
     def line(self) -> str:
-        """The command that trains with the setting to use."""
+        """The command that trains with the chosen setting."""
         settings = (self.given | self.settings).items()
         words = [word for key, value in settings for word in ("--set", f"{key}={configuration.shown(value)}")]
         return shlex.join([*self.command, *words])
@@ -112,12 +113,12 @@ class Tuning:
         return self.text()
 
     def text(self, width: int | None = None) -> str:
-        """All of it, for a terminal of that many columns or, without one, for a file; the command is one line."""
+        """Return table and sentences, for a terminal of ``width`` columns or a file; the command stays on one line."""
         said = [narrow_tables.sentences(line, width) for line in (self.words(), *self.cautions(), self.cost())]
         return "\n".join([self.table(width) + said[0], f"  {self.line}", *said[1:]])
 
     def table(self, width: int | None = None) -> str:
-        """A row for each trial."""
+        """Return a table with a row for each trial."""
         title = (
             f"{self.judged_by} on {self.images:,} validation images, %, "
             f"mean over {self.seeds} seed{'s' if self.seeds > 1 else ''}"
@@ -144,7 +145,7 @@ class Tuning:
         return "clearly worse" if self.verdict.over_best[number].high < 0 else "tied with the best"
 
     def words(self) -> str:
-        """The verdict in a sentence."""
+        """Return the verdict as a sentence."""
         if self.default.failed is not None:
             return (
                 f"the default could not be trained ({self.default.failed}); of the others {self.chosen.name} is best:"
@@ -160,7 +161,7 @@ class Tuning:
         return f"{self.chosen.name} is clearly better than the default, by {_shown(over)} points; use it:"
 
     def cautions(self) -> list[str]:
-        """What to keep in mind."""
+        """Return warnings and notes that limit the verdict."""
         least = self.verdict.least
         said = [f"warning: the scores may be meaningless: {each}" for each in self.warnings]
         if not math.isnan(least):
@@ -177,7 +178,7 @@ class Tuning:
         return said
 
     def cost(self) -> str:
-        """What was trained, and what sharing spared."""
+        """Return a sentence on what was trained, and on the time that shared stages saved."""
         trained, shared = sum(each.trained for each in self.trials), sum(each.shared for each in self.trials)
         spent, saved = sum(each.seconds for each in self.trials), sum(each.saved for each in self.trials)
         return (
@@ -186,7 +187,7 @@ class Tuning:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For ``tune.json``."""
+        """Return the results for ``tune.json``."""
         places = {trial.name: number for number, trial in enumerate(self.judged)}
 
         def row(trial: Trial) -> dict[str, Any]:
@@ -210,7 +211,7 @@ class Tuning:
 
 
 def plain(trial: Trial) -> dict[str, Any]:
-    """A trial for ``tune.json``; its folder by its name alone, so that everything may move."""
+    """Return a trial for ``tune.json``, with only the name of its folder, so that the tuning can be moved."""
     return asdict(trial) | {"folder": trial.folder.name}
 
 

@@ -1,4 +1,4 @@
-"""What a tuner may try: values of number-valued options of the recipe, as a grid or drawn by Optuna."""
+"""The search space of a tuning: values of numeric training options, as a grid or sampled by Optuna."""
 
 import importlib
 import itertools
@@ -17,7 +17,7 @@ from dmt.methods.plan import Plan
 from dmt.methods.recipe import BY_ROUND, Recipe
 
 GAMMAS = {"images": (3.0, 4.0, 5.0, 6.0), "pixels": (1.0, 3.0, 5.0, 7.0, 9.0), "cityscapes": (3.0, 4.0, 5.0, 6.0)}
-"""The paper's grids of γ: of CIFAR-10 for all images, of PASCAL VOC for all pixels but those of Cityscapes."""
+"""The paper's grids of γ: CIFAR-10's for all classification, PASCAL VOC's for all segmentation except Cityscapes."""
 
 Values = dict[str, Any]
 """One point of the space: option -> value."""
@@ -25,7 +25,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers between two, drawn evenly or, where they span a factor of ten, evenly in their logarithm."""
+    """All numbers between two, sampled uniformly or, if they span a factor of ten or more, on a log scale."""
 
     low: float
     high: float
@@ -39,16 +39,16 @@ Space = dict[str, tuple[Any, ...] | Range]
 
 
 def tunable() -> dict[str, Any]:
-    """Options of the recipe and of single methods that are numbers, and ``fractions``; with their types."""
+    """Return the numeric options of the recipe and of single methods, and ``fractions``, with their types."""
     hints = typing.get_type_hints(Recipe)
     for name, group in catalogue.groups().items():
         hints |= {f"{name}.{key}": kind for key, kind in typing.get_type_hints(group).items()}
-    del hints["stop_rounds"]  # it chooses by the very images that judge trials
+    del hints["stop_rounds"]  # it ends rounds by the very images that judge trials
     return {key: kind for key, kind in hints.items() if key == "fractions" or _number(kind) is not None}
 
 
 def _number(kind: Any) -> type | None:
-    """int or float, also if it may be none, a word or a list for the rounds."""
+    """Return int or float for an option of that type, even if None, a word or a list is allowed too; else None."""
     inner = [each for each in _kinds(kind) if each is not types.NoneType and typing.get_origin(each) is None]
     return inner[0] if inner in ([int], [float]) else None
 
@@ -58,18 +58,18 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
 
 
 def _separator(key: str, text: str) -> str:
-    """Between choices, some of which may be lists of numbers."""
+    """Return the character that separates choices: a slash if they may be lists of numbers, else a comma."""
     return "/" if key == "fractions" or (key in BY_ROUND and "/" in text) else ","
 
 
 def default(config: Config) -> Space:
-    """The paper's grid of γ for the task."""
+    """Return the paper's grid of γ for the task."""
     kind = "images" if not config.data.sizes.pixels else config.data.dataset
     return {"gamma": GAMMAS.get(kind, GAMMAS["pixels"])}
 
 
 def from_pairs(pairs: Sequence[str]) -> dict[str, str]:
-    """``["gamma=1,3"]`` to ``{"gamma": "1,3"}``; the same option twice is more of its values."""
+    """Convert ``["gamma=1,3"]`` to ``{"gamma": "1,3"}``; values of an option that is given twice are joined."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = (part.strip() for part in pair.partition("="))
@@ -80,13 +80,13 @@ def from_pairs(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _joined(key: str, one: str, other: str) -> str:
-    """The choices of both. Where some are lists, a slash parts those of the other too."""
+    """Return the choices of both texts as one; if some are lists, those of the other text are split by slashes too."""
     between = _separator(key, one + other)
     return between.join(each.replace(_separator(key, each), between) for each in (one, other))
 
 
 def parse(grid: Mapping[str, Any]) -> Space:
-    """A space from values, or from text as typed: ``1,3,5``, ``0.01..0.3``, or ``0.5,1/1`` where choices are lists."""
+    """Return a space from values, or from text: ``1,3,5``, ``0.01..0.3``, or ``0.5,1/1`` where choices are lists."""
     kinds = tunable()
     space: Space = {}
     for key, given in grid.items():
@@ -113,7 +113,7 @@ def _range(key: str, text: str, kind: Any) -> Range:
 
 
 def require_sense(space: Space, config: Config, method: str) -> None:
-    """Refuse, before anything is trained, values that no net could take and options that change nothing."""
+    """Refuse, before training, invalid values, options without effect, and comparing nets with and without mixup."""
     plain = catalogue.plan(method, config.recipe)
     for key, values in space.items():
         some = (values.low, values.high) if isinstance(values, Range) else values
@@ -131,12 +131,12 @@ def require_sense(space: Space, config: Config, method: str) -> None:
 
 
 def _mixes(plan: Plan) -> bool:
-    """Whether the nets that come out of a plan were trained with mixup."""
+    """Return whether the final nets of a plan are trained with mixup."""
     return any(getattr(plan[name].objective, "mixup", None) is not None for name in plan.results)
 
 
 def grid(space: Space) -> Iterator[Values]:
-    """Every combination, the last option fastest."""
+    """Yield every combination; the last option varies fastest."""
     for key, values in space.items():
         if isinstance(values, Range):
             raise ConfigError(f"a grid needs the values of {key}, not a range; or use --search optuna")
@@ -145,7 +145,7 @@ def grid(space: Space) -> Iterator[Values]:
 
 
 def sampler(seed: int) -> tuple[Any, Any, Any]:
-    """A study of Optuna, and its words for a trial that went well and one that failed."""
+    """Return a study of Optuna, and its states for a trial that is complete and for one that failed."""
     try:
         tool = importlib.import_module("optuna")
     except ImportError:
@@ -159,17 +159,20 @@ def sampler(seed: int) -> tuple[Any, Any, Any]:
 
 
 def optuna(space: Space, trials: int, judge: Callable[[Values], float | None], seed: int) -> None:
-    """So many different points, each drawn knowing how those before were judged.
+    """Judge different points, each sampled in view of the scores of those before.
 
-    Nothing is stored: sampler and judge give the same answers again, so a search that is repeated goes the same way,
-    quickly through what was judged before.
+    Nothing is stored: sampler and judge are deterministic, so a repeated search takes the same path, and quickly
+    passes the points that were judged before.
 
     Args:
-        judge: gives a point's score; None if it could not be trained.
+        space: the search space.
+        trials: number of different points.
+        judge: returns a point's score; None if it could not be trained.
+        seed: seed of the sampler.
     """
     study, complete, fail = sampler(seed)
     seen: set[str] = set()
-    for _ in range(10 * trials):  # a small space is soon exhausted
+    for _ in range(10 * trials):  # bounded, since a small space is soon exhausted
         if len(seen) == trials:
             return
         asked = study.ask()
@@ -188,5 +191,5 @@ def _drawn(asked: Any, key: str, choices: tuple[Any, ...] | Range) -> Any:
 
 
 def name(values: Values) -> str:
-    """A point for people, and for the name of its folder."""
+    """Return a point as text, for people and for the name of its folder."""
     return " ".join(f"{key}={configuration.shown(value)}" for key, value in values.items())

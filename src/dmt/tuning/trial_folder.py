@@ -1,4 +1,4 @@
-"""What all trials of a tuning have in common, and the folder that holds them.
+"""What all trials of a tuning have in common, and the folder that holds the trials.
 
 ```
 runs/tune/
@@ -42,7 +42,7 @@ class Frame:
     anyway: bool = False
 
     def head(self, config: Config) -> dict[str, Any]:
-        """What a tuning is bound to: trials of anything else cannot be compared."""
+        """Return what a tuning is bound to: only trials for which it is the same can be compared."""
         own = folder_policy.own_folder(self.data)
         data = str(self.data) if own is None else str(own.resolve())
         options = plain(configuration.flat(config))
@@ -50,7 +50,7 @@ class Frame:
 
     @contextmanager
     def claimed(self, config: Config) -> Iterator[None]:
-        """Within, this process alone may write into the folder, and only for one configuration."""
+        """Lock the folder for this process, and refuse one that was tuned with another configuration."""
         index, head = self.out / INDEX, self.head(config)
         self._require_ours(head)
         folder = Folder(self.out)
@@ -62,12 +62,12 @@ class Frame:
             yield
 
     def _require_ours(self, head: dict[str, Any]) -> None:
-        """Refuse a place that holds something else, or a tuning of something else."""
+        """Refuse a folder that holds something other than a tuning, or a tuning of something else."""
         if not (self.out / INDEX).is_file():
             try:
                 Folder(self.out).require_ours()
             except RunError:
-                if not (self.out / INDEX).is_file():  # else another process began here just now
+                if not (self.out / INDEX).is_file():  # otherwise another process has just begun here
                     raise
         if (self.out / INDEX).is_file():
             _require_same(self.out, files.read_json(self.out / INDEX, schemas.TUNING), head)
@@ -76,14 +76,14 @@ class Frame:
             raise RunError(f"{self.out} is the folder of a run; give another --out")
 
     def place(self, name: str) -> Path:
-        """The run folder of a trial: its name without spaces, and not too long for a disk."""
+        """Return the run folder of a trial: its name without spaces, shortened if it is long."""
         short = name.replace(" ", "+")
         if len(short) > 80:
             short = f"{short[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
         return self.out / "trials" / short
 
     def command(self) -> tuple[str, ...]:
-        """Words of ``dmt fit`` that train on the same data."""
+        """Return the words of a ``dmt fit`` command that trains on the same data."""
         words = ["dmt", "fit", str(self.data), "--out", f"{self.out}-fit"]
         words += [] if self.method == catalogue.default().name else ["--method", self.method]
         words += ["--anyway"] if self.anyway else []
@@ -95,5 +95,5 @@ def _require_same(out: Path, known: Any, head: dict[str, Any]) -> None:
     for key in ("data", "method", "start"):
         if known[key] != head[key]:
             raise RunError(f"{out} was tuned with {key} {known[key]}, not {head[key]}; give another --out")
-    preset = head["data"] if head["data"] in presets.PRESETS else head["config"]["dataset"]  # of your own images
+    preset = head["data"] if head["data"] in presets.PRESETS else head["config"]["dataset"]  # of a user's own images
     require_same_options(f"{out} was tuned", presets.get(preset).config, known["config"], head["config"])

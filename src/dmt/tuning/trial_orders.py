@@ -1,4 +1,4 @@
-"""Trials of a grid that are trained at once: each is a run, which a worker trains as a whole."""
+"""Training of trials. Those of a grid can be trained at once: each is a run that one worker trains as a whole."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,9 +31,12 @@ def train(
     """Train a trial's run, or what is left of it.
 
     Args:
+        frame: what all trials have in common.
+        values: the setting.
         donors: folders of trials whose stages it may share.
-        here: who hears of it, and why to stop.
-        workers: who trains its stages, if not this process.
+        folder: its run folder.
+        here: the progress watcher and the stop signal.
+        workers: workers that train its stages at once; None for this process alone.
     """
     watcher, stop = here
     run.fit(
@@ -57,18 +60,22 @@ def train(
 
 
 def complete(job: JobResult) -> bool:
-    """Whether nothing is left to train or to measure: both nets of a pair come last."""
+    """Return whether nothing is left to train or to measure; the nets of a pair are measured together last."""
     return job.finished and not any(together.unmeasured(job))
 
 
 @dataclass(frozen=True)
 class TrainTrial(Order):
-    """Train a trial, or what is left of it.
+    """An order to train a trial, or what is left of it.
 
     Attributes:
-        donors: trials that are finished.
-        threads: that a new run computes with at most.
-        command: what a user typed, for the record.
+        name: name of the trial.
+        frame: what all trials have in common.
+        values: the setting.
+        folder: its run folder.
+        donors: folders of finished trials, whose stages it may share.
+        threads: most threads that a new run computes with.
+        command: the user's command line, for the record.
     """
 
     name: str
@@ -91,11 +98,11 @@ class TrainTrial(Order):
 
 
 class TrialAgenda(Agenda):
-    """Trials in any order: none waits for another."""
+    """Trials in any order: none depends on another."""
 
     def __init__(self, trials: Sequence[TrainTrial]) -> None:
         self._waiting = list(trials)
-        self.failures: dict[str, str] = {}  # why, by name
+        self.failures: dict[str, str] = {}  # name -> reason
 
     def ready(self) -> Sequence[Order]:
         return self._waiting
@@ -112,7 +119,7 @@ class TrialAgenda(Agenda):
         self._waiting.append(order)
 
     def failed(self, order: Order, error: Exception) -> None:
-        """One that diverges is a result; the others continue."""
+        """Record a trial that diverged, which is a result, and let the others continue; raise any other error."""
         if not isinstance(error, DivergenceError):
             raise error
         self.failures[order.title] = str(error)
@@ -120,7 +127,7 @@ class TrialAgenda(Agenda):
 
 @dataclass(frozen=True)
 class TrialTraining:
-    """Trains trials at once."""
+    """Trains several trials at once."""
 
     frame: Frame
     crew: Crew
@@ -129,10 +136,12 @@ class TrialTraining:
     def train(
         self, trials: Mapping[str, tuple[Values, Path]], donors: Sequence[Path], here: tuple[Watcher, Stop]
     ) -> dict[str, str]:
-        """All of them; returns why those failed that did.
+        """Train all trials, and return the reasons of those that failed, by name.
 
         Args:
-            trials: values and folder of each, by name.
+            trials: name -> values and folder of the trial.
+            donors: folders of finished trials, whose stages may be shared.
+            here: the progress watcher and the stop signal.
         """
         watcher, stop = here
         frame = self._absolute()
@@ -148,7 +157,7 @@ class TrialTraining:
         return agenda.failures
 
     def _absolute(self) -> Frame:
-        """Workers may be somewhere else."""
+        """Return the frame with absolute paths, since workers may run in another folder, and a worker's device."""
         frame, own = self.frame, folder_policy.own_folder(self.frame.data)
         data = frame.data if own is None else own.resolve()
         starts = {

@@ -1,13 +1,13 @@
-"""What a person sees while trials train: one ETA over all of them, and no test score."""
+"""Progress of a tuning: one ETA over all trials, and no test scores."""
 
 from dmt.runs import progress
 
 WORTH = ("note:", "skipped")
-"""How the notes of a run begin that a tuning passes on. All others are known, or tell test scores."""
+"""Beginnings of those notes of a run that a tuning passes on. All others are known already, or give test scores."""
 
 
 class Trials(progress.Watcher):
-    """Stands between a watcher and the runs of the trials, which come one after the other."""
+    """Reports the runs of the trials, which come one after another, to a watcher as one whole."""
 
     def __init__(self, watcher: progress.Watcher, trials: int) -> None:
         self._watcher, self._trials = watcher, trials
@@ -16,50 +16,44 @@ class Trials(progress.Watcher):
         self._said: set[str] = set()
 
     def trial(self, name: str) -> None:
-        """The next trial begins."""
+        """Begin the next trial."""
         self._past, self._total = self._past + self._total, 0.0
         self._number, self._name = self._number + 1, name
 
     def begin(self, total: float, done: float) -> None:
-        """A trial's run begins. Those to come will be about as much work as is left of this one."""
+        """Begin a trial's run. Each trial to come is assumed to take as much work as is left of this one."""
         self._total = total
         coming = max(0, self._trials - self._number) * (total - done)
         self._watcher.begin(self._past + total + coming, self._past + done)
 
     def stage(self, title: str, steps: int, done: int, work: float) -> None:
-        """A stage begins."""
         self._watcher.stage(f"{self._number} of {self._trials} ({self._name}): {title}", steps, done, work)
 
     def turn(self, worker: int) -> None:
-        """One of several workers speaks."""
         self._watcher.turn(worker)
 
     def step(self, done: int) -> None:
-        """So many steps of the current stage are done."""
         self._watcher.step(done)
 
     def worked(self, work: float) -> None:
-        """Work was done other than by steps."""
         self._watcher.worked(work)
 
     def spared(self, work: float) -> None:
-        """Work of the trial will not be done."""
         self._total -= work
         self._watcher.spared(work)
 
     def busy(self, title: str, done: int, of: int) -> None:
-        """Something other than steps takes a while."""
         self._watcher.busy(title, done, of)
 
     def note(self, text: str) -> None:
-        """A note of a run: passed on once, if it concerns a tuning."""
+        """Pass on a note of a run once, if it concerns the tuning."""
         if text.startswith(WORTH) and text not in self._said:
             self._said.add(text)
             self._watcher.note(text)
 
 
 class OfTrial(progress.Watcher):
-    """Names the trial that a worker speaks of."""
+    """Adds the name of the trial to what its worker reports."""
 
     def __init__(self, watcher: progress.Watcher, name: str) -> None:
         self._watcher, self._name = watcher, name
@@ -88,18 +82,18 @@ class OfTrial(progress.Watcher):
 
 
 class TrialsAtOnce(progress.Watcher):
-    """Stands between a watcher and trials that several workers train: their work is one whole."""
+    """Reports trials that several workers train at once to a watcher as one whole."""
 
     def __init__(self, watcher: progress.Watcher, trials: int) -> None:
         self._watcher, self._trials = watcher, trials
-        self._expected: float | None = None  # work of a trial, as of the first
+        self._expected: float | None = None  # work of a trial, taken from the first that begins
         self._said: set[str] = set()
 
     def turn(self, worker: int) -> None:
         self._watcher.turn(worker)
 
     def begin(self, total: float, done: float) -> None:
-        """A trial begins. Those to come are taken to be as much work as the first was."""
+        """Begin a trial. Until they begin, all others are assumed to take as much work as the first."""
         if self._expected is None:
             self._expected = total - done
             self._watcher.begin(self._trials * self._expected, 0.0)
@@ -122,7 +116,7 @@ class TrialsAtOnce(progress.Watcher):
         self._watcher.busy(title, done, of)
 
     def note(self, text: str) -> None:
-        """Once, whichever trials say it."""
+        """Pass on a note once, whichever trials report it."""
         if text not in self._said:
             self._said.add(text)
             self._watcher.note(text)

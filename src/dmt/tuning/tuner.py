@@ -1,4 +1,4 @@
-"""Tuning: some settings of one method, each a run of its own, judged on the validation images alone."""
+"""Tuning: several settings of one method, each trained in a run of its own, judged on validation images alone."""
 
 import contextlib
 import math
@@ -56,21 +56,21 @@ def tune(
 ) -> Tuning:
     """Try settings of a method and say which to use; the default is kept unless another is clearly better.
 
-    Repeating the call resumes where it stopped; it may then have more values, trials or seeds.
+    Repeating the call resumes where it stopped; values, trials or seeds may be added then.
 
     Args:
         data, method, seed, start, data_folder, device: as in `fit`.
         out: a folder for all trials; each becomes a run folder in its ``trials/``.
-        grid: option -> values to try, ``{"gamma": [1, 3, 5]}``, or text as in the command; the paper's γ if left out.
-        search: "grid" tries every combination; "optuna" draws so many ``trials``, also from ranges ("0.01..0.3").
-        settings: options that all trials have in common; with them the preset is the default.
-        budget: stop cleanly after so many seconds. It changes no schedule.
-        watcher: hears of progress; bars or lines by default.
+        grid: option -> values to try, ``{"gamma": [1, 3, 5]}``, or text as in the command; by default the paper's γ.
+        search: "grid" tries every combination; "optuna" samples ``trials`` settings, also from ranges ("0.01..0.3").
+        settings: options that all trials have in common; the default is the preset with these options.
+        budget: stop cleanly after so many seconds; schedules are not changed.
+        watcher: receives progress; by default bars on a terminal, lines elsewhere.
         anyway: as in `fit`.
-        jobs, on: as in `fit`. The default comes first, its stages at once; then trials of a grid are trained at once.
+        jobs, on: as in `fit`. The default comes first, its stages at once; then several trials of a grid at once.
 
     Raises:
-        DmtError: for whatever the caller can mend; `Stopped` when stopped by budget or signal.
+        DmtError: for anything that the caller can correct; `Stopped` when stopped by budget or signal.
     """
     if joining.launched():
         raise ConfigError("dmt tune takes one process; start it without torchrun")
@@ -99,9 +99,9 @@ def tune(
 def _default(
     data: str | Path, settings: dict[str, Any], starts: Mapping[str, str], device: str
 ) -> tuple[dict[str, Any], Config, tuple[str, ...]]:
-    """Settings of all trials, the configuration that is tuned, and lines about how it was chosen.
+    """Return the settings of all trials, the configuration to tune, and lines about how it was chosen.
 
-    It must have validation images: of a user's folder without any, some labels are held out.
+    It must have validation images: for a user's folder without any, some labels are held out.
     """
     own = folder_policy.own_folder(data)
     notes: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def _default(
 
 
 def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
-    """Refuse images with errors before a new tuning is bound to them; trials that are trained anyway say so."""
+    """Refuse images with errors before a new tuning is bound to them; with ``anyway``, the trials report the errors."""
     own = folder_policy.own_folder(frame.data)
     if own is not None and not frame.anyway and not (frame.out / INDEX).is_file():
         precheck.require_none(own, precheck.errors(own, watcher))
@@ -157,7 +157,7 @@ def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | No
 
 
 class _Tuner:
-    """Trains trials, each once, and judges them."""
+    """Trains each trial once, and judges them all."""
 
     def __init__(self, frame: Frame, config: Config, space: Space, stop: Stop, watcher: progress.Watcher) -> None:
         self._frame, self._config, self._space, self._stop, self._watcher = frame, config, space, stop, watcher
@@ -166,11 +166,11 @@ class _Tuner:
         self._default: Values = {key: options[key] for key in space}
         self._trials: dict[str, Trial] = {}
         self._evidence: dict[str, list[Evidence]] = {}
-        self._places: set[str] = set()  # stages that trials so far have trained
+        self._places: set[str] = set()  # stages that the trials so far have trained
         self._watching = Trials(watcher, 0)
-        self._images: str | None = None  # their fingerprint: only nets on the same images can be compared
+        self._images: str | None = None  # fingerprint: only trials on the same images can be compared
         self._worked = False
-        self.crew: Crew | None = None  # who trains, if not this process
+        self.crew: Crew | None = None  # workers that train; None for this process alone
         self._failures: dict[str, str] = {}  # of trials that were trained at once
 
     @property
@@ -178,7 +178,7 @@ class _Tuner:
         return not self._config.data.sizes.pixels
 
     def search(self, draws: int | None) -> None:
-        """The default, then every point of the grid, or so many as Optuna draws."""
+        """Train and judge the default, then every point of the grid, or ``draws`` points sampled by Optuna."""
         points = [] if draws is not None else [each for each in search_space.grid(self._space) if each != self._default]
         self._watching = Trials(self._watcher, 1 + (draws or len(points)))
         self.score(self._default)
@@ -190,7 +190,7 @@ class _Tuner:
             search_space.optuna(self._space, draws, self.score, self._frame.seeds[0])
 
     def score(self, values: Values) -> float | None:
-        """The score of a point, trained if it is new; None if it could not be trained."""
+        """Return the score of a point, after training it if it is new; None if it could not be trained."""
         name = DEFAULT if values == self._default else search_space.name(values)
         if name not in self._trials:
             folder = self._frame.place(name)
@@ -201,13 +201,13 @@ class _Tuner:
         return self._trials[name].score
 
     def _failure(self, name: str) -> str | None:
-        """Why a trial failed in an earlier session; it would fail again."""
+        """Return why a trial failed in an earlier session with the same seeds, since it would fail again, or None."""
         known: Mapping[str, Any] = next((each for each in self._known["trials"] if each["name"] == name), {})
         failed: str | None = known.get("failed") if self._known.get("seeds") == list(self._frame.seeds) else None
         return failed
 
     def _train_at_once(self, workers: Crew, points: Sequence[Values]) -> None:
-        """What is left of some trials. The default was trained before them: what they share with it is there."""
+        """Train what is left of some trials at once. The default was trained before: stages can be shared with it."""
         names = {search_space.name(values): values for values in points}
         left = {
             name: (values, self._frame.place(name))
@@ -229,7 +229,7 @@ class _Tuner:
         return all(job is not None and trial_orders.complete(job) for job in self._jobs(folder))
 
     def _train(self, values: Values, folder: Path) -> str | None:
-        """Train a trial's run, or what is left of it; returns why that is impossible."""
+        """Train a trial's run, or what is left of it; return why it failed, or None."""
         if self._trained(folder):
             return None
         if self._worked and self._stop():
@@ -249,14 +249,14 @@ class _Tuner:
         raise stopped
 
     def _jobs(self, folder: Path) -> list[JobResult | None]:
-        """Of each seed, what its run folder says."""
+        """Return the job of each seed in a trial's run folder; None for a job that was not begun."""
         if not (folder / run_files.MANIFEST).is_file():
             return [None]
         jobs = {(job.method, job.seed): job for job in Report.read([folder]).jobs}
         return [jobs.get((self._frame.method, seed)) for seed in self._frame.seeds]
 
     def _read(self, trial: Trial) -> Trial:
-        """A trial with its score and cost, from its run folder."""
+        """Return a trial with its score and cost, read from its run folder."""
         if trial.failed is not None:
             self._watcher.note(f"{trial.name}: failed, {trial.failed}")
             return trial
@@ -287,7 +287,7 @@ class _Tuner:
         return FINE if self._fine else MEAN_IOU
 
     def _remember(self) -> None:
-        """Keep every trial, also those of an earlier session that this one has yet to come to."""
+        """Store every trial, also those of an earlier session that this one has not come to yet."""
         trials = {trial["name"]: trial for trial in self._known["trials"]}
         trials |= {name: plain_trial(trial) for name, trial in self._trials.items()}
         files.write_json(self._frame.out / INDEX, self._head() | {"trials": list(trials.values())})
@@ -296,7 +296,7 @@ class _Tuner:
         return self._frame.head(self._config) | {"seeds": list(self._frame.seeds)}
 
     def conclude(self) -> Tuning:
-        """Compare the trials, and remember what came out."""
+        """Compare the trials, and store the result."""
         trials = tuple(self._trials.values())
         judged = [self._evidence[trial.name] for trial in trials if trial.failed is None]
         if not judged:
@@ -311,7 +311,7 @@ class _Tuner:
 
 
 def _said(trial: Trial, job: JobResult) -> Evidence:
-    """What a run ships said of the validation images."""
+    """Return the predictions of a job's final model on the validation images."""
     found = job.shipped().evidence("validation")
     if found is None or not found.images:
         raise RunError(f"{trial.folder} lacks its net's predictions on the validation images; delete it, and repeat")

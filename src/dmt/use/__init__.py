@@ -1,1 +1,1 @@
-"""Finished runs at work: score, predict, export, pack."""
+"""What can be done with finished runs: score, predict, export, pack."""

@@ -1,4 +1,4 @@
-"""A run's net for use elsewhere: as ONNX, or as safetensors beside a JSON card; compared with the original first."""
+"""Export of a run's final model, as ONNX or as safetensors with a JSON card, after comparing it with the original."""
 
 import hashlib
 import importlib.util
@@ -31,16 +31,16 @@ from dmt.version import VERSION
 
 FORMATS = ("onnx", "safetensors")
 TOLERANCE = 1e-4
-"""The largest difference between logits a and b that is allowed, as |a − b| / max(1, |a|)."""
+"""Largest allowed difference between logits a and b, as |a − b| / max(1, |a|)."""
 
-FEW, MANY = 8, 64  # images of our own choice, and at most of the user's, that both nets see
-LARGEST = 768  # of larger images a corner of so many pixels a side is compared
-EMBEDDED = ("digits",)  # data that needs no folder; of pixels the run itself holds samples
+FEW, MANY = 8, 64  # images to compare on: of our own choice, and at most of those that a user gives
+LARGEST = 768  # side in pixels of the corner that stands for a larger image, for segmentation
+EMBEDDED = ("digits",)  # classification data that needs no folder; a segmentation run holds sample images
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and for people how it compares with the original."""
+    """Files that were written, and in words how the export compares with the original."""
 
     paths: tuple[Path, ...]
     summary: str
@@ -48,13 +48,13 @@ class Exported:
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """Which net of a run is written, and what it is compared on.
+    """Which net of a run is exported, and on which images it is compared.
 
     Attributes:
-        method, seed: of a run with several, these; by default those that validation prefers.
-        line: of a pair "A", "B", or "both" as one; by default both unless validation objects.
-        check: images and folders of images to compare ONNX and PyTorch on; else those that `pictures` finds.
-        data_folder: where the images of the run lie, to compare on some of them.
+        method, seed: the job to export of a run with several; by default the one that validation prefers.
+        line: for a pair, "A", "B", or "both" as one; by default both, unless one is clearly better on validation.
+        check: images and folders of images to compare ONNX and PyTorch on; by default those that `pictures` finds.
+        data_folder: folder of the run's images, to compare on some of them.
     """
 
     method: str | None = None
@@ -72,14 +72,17 @@ def export(
     options: ExportOptions | None = None,
     force: bool = False,
 ) -> Exported:
-    """Write what ships, of one method and seed if given, unless the copy differs from it.
+    """Write a run's final model to a file, which is not kept if it differs from the original.
 
-    That is the net that validation prefers; of a pair both nets in one file, as the mean of their probabilities.
+    The final model is the net that validation prefers; for a pair, both nets in one file, as the mean of their
+    probabilities.
 
     Args:
+        run: a run folder.
         to: "onnx" or "safetensors".
         out: the file; ``RUN/export/<run name>.<format>`` by default.
-        force: replace files that are there.
+        options: which net to export, and what to compare it on.
+        force: overwrite existing files.
     """
     run, options = Path(run), options or ExportOptions()
     if to not in FORMATS:
@@ -98,7 +101,7 @@ def export(
 
 
 def load(path: str | Path) -> Shipped:
-    """A net, or two as one, as it was exported to safetensors, on the host; its card must lie beside the file."""
+    """Load a net, or two as one, that was exported to safetensors, on the CPU; its card must lie beside the file."""
     path = Path(path).with_suffix(".safetensors")
     card_path = path.with_suffix(".json")
     for needed in (path, card_path):
@@ -120,13 +123,13 @@ def load(path: str | Path) -> Shipped:
 
 
 def _spec(found: dict[str, Any]) -> NetSpec:
-    """As the card describes it."""
+    """Return the net's specification that a card describes."""
     normalization = Normalization(*(tuple(found["normalization"][key]) for key in ("mean", "std")))
     return NetSpec(found["name"], found["classes"], tuple(found["shape"]), normalization, found["pixels"])
 
 
 def describe(shipped: Shipped) -> dict[str, Any]:
-    """What whoever uses the net must know; for card and ONNX alike."""
+    """Return what a user of the net must know; it goes into the card and into the ONNX metadata alike."""
     spec, longest = shipped.spec, shipped.longest
     channels, height, width = spec.shape
     colors = "gray" if channels == 1 else "RGB"
@@ -156,7 +159,7 @@ def describe(shipped: Shipped) -> dict[str, Any]:
 
 
 def pictures(run: Path, spec: NetSpec, check: Sequence[Path], data_folder: Path | None) -> tuple[list[Tensor], str]:
-    """Images (C, H, W) uint8 to compare nets on, random only if no real ones are at hand; for people, what they are."""
+    """Return images (C, H, W) uint8 to compare nets on, and what they are in words; random ones only if need be."""
     folder = Folder(run)
     options = reading.configuration_of(folder).data
     paths, kind = _spread(predict.find(check), MANY), "images given"
@@ -223,9 +226,9 @@ def _write_safetensors(shipped: Shipped, about: dict[str, Any], path: Path) -> E
 
 
 def _origin(run: Path, options: ExportOptions) -> dict[str, Any]:
-    """Where the net came from, and its scores."""
+    """Return where the net came from, and its scores."""
     job, net = scoring.chosen(run, options.method, options.seed, options.line)
-    inside = ("confusion", evidence_files.DIGEST)  # for the run alone
+    inside = ("confusion", evidence_files.DIGEST)  # of use inside the run only
     scores = {split: {key: score[key] for key in score if key not in inside} for split, score in net.scores.items()}
     name = net.name
     place = {"data": job.data, "method": job.method, "seed": job.seed, "stage": name.stage, "copy": name.copy}
@@ -234,7 +237,7 @@ def _origin(run: Path, options: ExportOptions) -> dict[str, Any]:
 
 @contextmanager
 def _staged(*places: Path) -> Iterator[tuple[Path, ...]]:
-    """Names to write to first; the files move to their places if all goes well, and vanish otherwise."""
+    """Yield temporary paths to write to; the files are moved to their places on success, and deleted otherwise."""
     stages = tuple(path.with_name(f"{files.TEMPORARY}{os.getpid()}-{path.name}") for path in places)
     try:
         yield stages
@@ -263,12 +266,12 @@ def _require_packages() -> None:
 
 
 def _spread(items: Sequence[Any], count: int) -> list[Any]:
-    """At most so many of them, evenly spaced."""
+    """Return at most ``count`` of the items, evenly spaced."""
     return list(items[:: max(1, -(-len(items) // count))])
 
 
 def _is_below(name: str) -> bool:
-    """Whether it stays in the folder that it is a path in."""
+    """Return whether a relative path stays inside its folder."""
     path = Path(name)
     return not path.is_absolute() and ".." not in path.parts
 

@@ -1,4 +1,4 @@
-"""Nets with frozen encoders, for many images on a CPU: their encoders by ONNX Runtime, in half of torch's time."""
+"""Frozen encoders run by ONNX Runtime, which for many images on a CPU takes half of PyTorch's time."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from dmt.training.encoding import Encode
 
 
 class _OnFeatures(nn.Module):
-    """The head of a net on features that come another way."""
+    """The head of a net, on features that a given function computes."""
 
     def __init__(self, net: Normalized, encode: Encode) -> None:
         super().__init__()
@@ -22,9 +22,14 @@ class _OnFeatures(nn.Module):
 
 
 def for_many(net: nn.Module, shape: tuple[int, int, int], count: int) -> nn.Module:
-    """The same net in eval mode, faster if it is worth it for so many images of a shape.
+    """Return the net in eval mode, with its frozen encoder run by ONNX Runtime if that pays off.
 
-    Its features agree to a thousandth, which is checked before one is used; else it stays as it is.
+    It is used only if its features agree with PyTorch's to a thousandth.
+
+    Args:
+        net: a net, or the mean of several.
+        shape: (C, H, W) of the images.
+        count: number of images to come.
     """
     device = next(net.parameters()).device
     if device.type != "cpu" or count < encoding.WORTH_EXPORTING:

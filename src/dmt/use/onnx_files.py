@@ -1,4 +1,4 @@
-"""Nets as ONNX: written, and compared with the original."""
+"""Nets as ONNX: the conversion, and a comparison with the original."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ from dmt.types import PADDING
 
 
 def batches(images: Sequence[Tensor], *, pixels: bool) -> Iterator[Tensor]:
-    """The images in [0, 1], in batches of more than one size and, of pixels, at more than one image size."""
+    """Yield the images in [0, 1], in batches of more than one size and, for segmentation, more than one image size."""
     if not pixels:
         stacked = scale(torch.stack(list(images)))
         yield from (stacked[:1], stacked if len(images) > 1 else stacked.repeat(2, 1, 1, 1))
@@ -30,17 +30,17 @@ def batches(images: Sequence[Tensor], *, pixels: bool) -> Iterator[Tensor]:
         height, width = image.shape[-2:]
         padded: Tensor = F.pad(scale(image[None]), (0, -width % PADDING, 0, -height % PADDING))
         yield padded
-        if number == 0:  # two at once and larger, whatever the images are
+        if number == 0:  # also two at once and larger, whatever the images are
             yield F.pad(torch.cat([padded, padded.flip(-1)]), (0, PADDING, 0, 2 * PADDING))
 
 
 def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
-    """The net as an ``onnx.ModelProto`` for any number of images and, of pixels, any size."""
+    """Return the net as an ``onnx.ModelProto`` for any number of images and, for segmentation, images of any size."""
     channels, height, width = spec.shape
     axes = {0: "batch"}
     if spec.pixels:
         axes |= {2: "height", 3: "width"}
-        height, width = 2 * PADDING, 3 * PADDING  # axes of equal length would be taken for one
+        height, width = 2 * PADDING, 3 * PADDING  # the exporter would take axes of equal length for the same axis
     example = torch.zeros(2, channels, height, width)
     traced = _traced(net, example, axes) if spec.pixels else None
     return _tidy(_followed(net, example, axes, spec.name) if traced is None else traced, axes)
@@ -48,7 +48,7 @@ def to_onnx(net: nn.Module, spec: NetSpec) -> Any:
 
 @contextlib.contextmanager
 def _quietly(*exceptions: type[Warning]) -> Iterator[None]:
-    """Exporters print and warn about their insides; what comes out is compared. Some warnings are errors."""
+    """Silence what exporters print and warn about, since their output is verified; turn some warnings into errors."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for each in exceptions:
@@ -57,9 +57,9 @@ def _quietly(*exceptions: type[Warning]) -> Iterator[None]:
 
 
 def _traced(net: nn.Module, example: Tensor, axes: dict[int, str]) -> Any:
-    """By the older exporter, which needs a second where the newer one reasons about free sizes for minutes.
+    """Convert by the older exporter, which takes a second where the newer one reasons about free sizes for minutes.
 
-    None where it meets anything that may depend on values or sizes: it would write down what it saw once.
+    Return None if anything in the net may depend on values or sizes: tracing would record a single case of it.
     """
     import onnx
 
@@ -73,12 +73,12 @@ def _traced(net: nn.Module, example: Tensor, axes: dict[int, str]) -> Any:
                 input_names=["images"], output_names=["logits"], dynamo=False,
             )  # fmt: skip
             return onnx.load(path)
-    except Exception:  # the other one may know better
+    except Exception:  # the newer exporter may succeed
         return None
 
 
 class _Traceable(nn.Module):
-    """The mean of nets by functions that the older exporter knows."""
+    """The mean of nets, made of functions that the older exporter supports."""
 
     def __init__(self, mean: MeanOfNets) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _Traceable(nn.Module):
 
 
 def _followed(net: nn.Module, example: Tensor, axes: dict[int, str], name: str) -> Any:
-    """By the newer exporter."""
+    """Convert by the newer exporter."""
     shapes = (dict.fromkeys(axes, torch.export.Dim.DYNAMIC),)
     names: dict[str, Any] = {"input_names": ["images"], "output_names": ["logits"]}
     try:
@@ -98,7 +98,7 @@ def _followed(net: nn.Module, example: Tensor, axes: dict[int, str], name: str) 
             program: Any = torch.onnx.export(
                 net, (example,), dynamic_shapes=shapes, dynamo=True, verbose=False, **names
             )
-    except Exception as error:  # whatever it meets in a net that it cannot follow
+    except Exception as error:  # of any type: whatever the exporter meets in a net that it cannot follow
         reason = line(error.__cause__ or error)
         raise ConfigError(f"net '{name}' cannot be exported to ONNX ({reason}); use --to safetensors") from error
     return program.model_proto
@@ -106,7 +106,7 @@ def _followed(net: nn.Module, example: Tensor, axes: dict[int, str], name: str) 
 
 @torch.no_grad()
 def difference(net: nn.Module, path: Path, images: Iterable[Tensor]) -> float:
-    """How far an ONNX file is from a net in float32, at worst: |a − b| / max(1, |a|) of logits."""
+    """Return the largest difference, |a − b| / max(1, |a|), between the logits of a net in float32 and an ONNX file."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -122,18 +122,18 @@ def difference(net: nn.Module, path: Path, images: Iterable[Tensor]) -> float:
                 raise ValueError(f"logits {tuple(found.shape)}, not {tuple(expected.shape)}")
             apart = (found - expected).abs() / expected.abs().clamp(min=1)
             largest = max(largest, float(apart.nan_to_num(nan=torch.inf, posinf=torch.inf).max()))
-    except Exception as error:  # onnxruntime has many types of them
+    except Exception as error:  # onnxruntime raises many types of errors
         raise RunError(f"the ONNX file does not work: {line(error)}; not kept, use --to safetensors") from error
     return largest
 
 
 def _tidy(model: Any, axes: dict[int, str]) -> Any:
-    """Name the free axes, and drop the exporter's notes on source lines, as large as a small net."""
+    """Name the free axes, and drop the exporter's notes on source lines, which are as large as a small net."""
     graph = model.graph
     for value in (graph.input[0], graph.output[0]):
         for axis, name in axes.items():
             value.type.tensor_type.shape.dim[axis].dim_param = name
-    del graph.value_info[:]  # shapes in between, by the old names of axes
+    del graph.value_info[:]  # intermediate shapes, which have the old names of the axes
     for part in (graph, *graph.node, *graph.input, *graph.output):
         del part.metadata_props[:]
     return model

@@ -1,4 +1,4 @@
-"""A run as a set of small files, to carry where only small files go; and back."""
+"""Runs packed into small files, for places that accept only small files, and unpacked again."""
 
 import hashlib
 import io
@@ -21,13 +21,13 @@ from dmt.runs.folder import Folder
 INDEX = "pack.json"
 PART = re.compile(rf"part-\d+|{re.escape(INDEX)}")
 UNFINISHED = f"{files.TEMPORARY}pack"
-"""A file that is there while parts are written: where it stays, they are of a pack that was not completed."""
+"""A file that exists while parts are written; where it remains, the pack was not completed."""
 
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 def size(text: str) -> int:
-    """``12MB`` or ``16MiB`` to bytes."""
+    """Convert a size such as ``12MB`` or ``16MiB`` to bytes."""
     digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
     unit = text[len(digits) :].strip().upper()
     try:
@@ -41,12 +41,12 @@ def size(text: str) -> int:
 
 @dataclass(frozen=True)
 class Packed:
-    """What was written, and what is in it.
+    """Result of packing a run.
 
     Attributes:
-        paths: the parts, and last the index.
-        content: files of the run, as paths in it.
-        spared: those that a lean pack leaves out.
+        paths: the parts, followed by the index.
+        content: the files that were packed, as paths relative to the run.
+        spared: the files that a lean pack leaves out.
     """
 
     paths: tuple[Path, ...]
@@ -55,15 +55,15 @@ class Packed:
 
 
 def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> Packed:
-    """Write the run as ``part-001`` … and an index; resumable where it is unpacked. What was written is read back.
+    """Write the run as ``part-001`` … and an index, then read them back. Unpacked, the run can be resumed.
 
-    A run that may not be written to is packed all the same, if nothing in it changes meanwhile.
-    Finished stages hold no momentum. With ``lean``, parameters that the run's own jobs need no more are left out too:
-    those of stages all of whose followers are finished, unless they are a result. Such a run can be finished, scored
-    and used, but not grow by other methods.
+    A run without write permission is packed too, if nothing in it changes meanwhile.
+    Finished stages hold no optimizer state. With ``lean``, parameters that the run's own jobs no longer need are left
+    out too: those of stages whose followers are all finished, unless they are a result. Such a run can be finished,
+    scored and used, but other methods cannot be added to it.
     """
     folder = Folder(run)
-    folder.manifest()  # what is no run is refused, and not touched
+    folder.manifest()  # raises for a folder that is no run, before anything is touched
     outputs.require_outside_runs(out)
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file; give --out a new folder")
@@ -91,7 +91,7 @@ def pack(run: Path, out: Path, part_size: int, *, lean: bool = False) -> Packed:
 
 
 def _clear(out: Path) -> None:
-    """Refuse a folder that holds anything but a pack that was not completed, which is removed."""
+    """Remove a pack that was not completed; refuse a folder that holds anything else."""
     if not out.exists():
         return
     found = [path for path in out.iterdir() if not path.name.startswith(files.TEMPORARY)]
@@ -104,9 +104,9 @@ def _clear(out: Path) -> None:
 
 
 def unpack(packed: Path, out: Path | None = None) -> Path:
-    """Put a packed run together in a new folder, beside the parts under its old name if no other is given.
+    """Restore a packed run in a new folder, by default beside the folder of its parts, under its old name.
 
-    A missing or damaged part is named, and nothing is left behind.
+    A missing or damaged part is an error that names it, and leaves nothing behind.
     """
     index = _index(packed)
     out = packed.absolute().parent / index["run"] if out is None else out
@@ -128,7 +128,7 @@ def unpack(packed: Path, out: Path | None = None) -> Path:
 
 
 def _whole(packed: Path, index: dict[str, Any]) -> bytes:
-    """The archive from its parts, if it is what was packed."""
+    """Return the archive, joined from its parts and verified to be what was packed."""
     content = b"".join(_part(packed / name, digest) for name, digest in index["parts"].items())
     if hashlib.sha256(content).hexdigest() != index["sha256"]:
         raise RunError(f"{packed} is damaged: its parts do not add up to the packed run; pack it again")
@@ -137,13 +137,13 @@ def _whole(packed: Path, index: dict[str, Any]) -> bytes:
             inside = archive.getnames()
     except (tarfile.TarError, ValueError, EOFError) as error:
         raise RunError(f"{packed} is not a packed dmt run ({error}); pack it again") from error
-    if inside != index.get("files", inside):  # 0.2 and before listed nothing
+    if inside != index.get("files", inside):  # packs of 0.2 and before list no files
         raise RunError(f"{packed} is damaged: it does not hold the files that {INDEX} names; pack it again")
     return content
 
 
 def _plain(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
-    """Files only, none that leads out; who may read them is the umask's to say."""
+    """Filter for extraction: regular files only, none outside the folder, with permissions as the umask sets them."""
     if not member.isfile():
         raise tarfile.ExtractError(f"{member.name!r} is not a regular file")
     found = tarfile.data_filter(member, place)
@@ -159,7 +159,7 @@ def _index(packed: Path) -> dict[str, Any]:
 
 @contextmanager
 def _still(folder: Folder) -> Iterator[None]:
-    """Within, nobody writes to a run: it is locked or, where it may not be written to, afterwards it is as before."""
+    """Ensure that nobody writes to a run meanwhile: lock it or, without write permission, compare it afterwards."""
     files.require_no_links(folder.path)
     if os.access(folder.path, os.W_OK):
         with folder.locked():
@@ -177,7 +177,7 @@ def _stamps(run: Path) -> list[tuple[Path, int, int]]:
 
 
 def _files(run: Path) -> list[Path]:
-    """All that makes up a run, in order: not its lock, its cache, or what was never completed."""
+    """Return all files of a run in order, except its lock, its cache and temporary files."""
     found = []
     for path in sorted(run.rglob("*")):
         ours = path.name == LOCK or path.name.startswith(files.TEMPORARY) or run / CACHE in (path, *path.parents)
@@ -193,7 +193,7 @@ def _archive(run: Path, names: Sequence[Path]) -> bytes:
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for path in names:
             about = archive.gettarinfo(path, arcname=path.relative_to(run).as_posix())
-            about.type, about.linkname = tarfile.REGTYPE, ""  # tuning links equal files: each is a file here
+            about.type, about.linkname = tarfile.REGTYPE, ""  # tuning hard-links equal files: store each
             about.size = path.stat().st_size
             with path.open("rb") as file:
                 archive.addfile(about, file)
@@ -201,7 +201,7 @@ def _archive(run: Path, names: Sequence[Path]) -> bytes:
 
 
 def _spared(folder: Folder) -> set[Path]:
-    """Parameter files that neither a later stage nor a user will read."""
+    """Return the parameter files that neither a later stage nor a user will read."""
     needed: set[str] = set()
     places: set[str] = set()
     for job in folder.jobs():
@@ -209,7 +209,7 @@ def _spared(folder: Folder) -> set[Path]:
         by_name = {outline["name"]: outline["place"] for outline in job.stages}
         places |= set(by_name.values())
         needed |= {by_name[name] for name in result.results}
-        if job.keep == "best" or result.patience is not None:  # until all rounds are there, any may be it
+        if job.keep == "best" or result.patience is not None:  # until all rounds are finished, each may be the best
             needed |= {stage.place for stage in (result.kept() if result.finished else result.stages)}
         skipped = {stage.name for stage in result.skipped}
         for outline in job.stages:

@@ -1,4 +1,4 @@
-"""A run at work on new images: files or shards in, a CSV out."""
+"""Classification of new images with a run: files or shards in, a CSV out."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -30,11 +30,11 @@ Result = TypeVar("Result", Tensor, np.ndarray)
 
 @dataclass(frozen=True)
 class Prediction:
-    """One image's class, its probability, and the lead over the second class.
+    """Predicted class of one image, its probability, and its margin over the second class.
 
     Attributes:
-        name: of an image in a shard, without that of the shard; else as ``file``.
-        probabilities: of all classes, if they were asked for.
+        name: for an image in a shard, its name there, without that of the shard; else the same as ``file``.
+        probabilities: probabilities of all classes, if they were asked for.
     """
 
     file: str
@@ -47,18 +47,18 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Images to look at: files, and those in shards, which are read one after the other and never held at once."""
+    """Images to predict: files, and those in shards, which are read one after another and never held all at once."""
 
     files: tuple[Path, ...]
     shards: tuple[str, ...] = ()
 
     @property
     def here(self) -> list[Path]:
-        """All files of this machine that are read."""
+        """All input files on this machine, images and shards."""
         return [*self.files, *(Path(each) for each in self.shards if not tar_places.is_url(each))]
 
     def photos(self, skip: Callable[[str], None]) -> Iterator[Photo]:
-        """All images in order; ``skip`` hears of shards that cannot be read to their end."""
+        """Yield all images in order; ``skip`` is called with a line about each shard that is damaged or cut short."""
         for path in self.files:
             yield Photo(str(path), path)
         for tar in self.shards:
@@ -66,7 +66,7 @@ class Inputs:
 
 
 def inputs(words: Iterable[str | Path]) -> Inputs:
-    """What is named: images, folders of images or shards, tar files, URLs of such, names with ``{000..999}``."""
+    """Find what is named: images, folders of images or shards, tar files, URLs of such, names with ``{000..999}``."""
     images, found = list[Path](), list[str]()
     for word in tar_places.expanded(map(str, words)):
         path = Path(word)
@@ -84,12 +84,13 @@ def inputs(words: Iterable[str | Path]) -> Inputs:
 
 
 def among_images(place: Path, trained_on: Path | None, words: Iterable[str], *, table: bool) -> str | None:
-    """A note if predictions come to lie among images; refused if training would read them with its own images.
+    """Return a note if predictions would lie among images; refuse it if training could take them for its images.
 
     Args:
-        trained_on: the user's folder that the run was made for.
+        place: where the predictions are to be written.
+        trained_on: the user's folder of images that the run was trained on.
         words: the images that are read, as for `inputs`.
-        table: a CSV is written, not pictures or shards.
+        table: whether a CSV is written, not pictures or shards.
     """
     ours = outputs.folder_around(place, [] if trained_on is None else [trained_on])
     if ours is not None and not table:
@@ -108,7 +109,7 @@ def among_images(place: Path, trained_on: Path | None, words: Iterable[str], *, 
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
-    """Images named, and those below folders named, in a stable order."""
+    """Return the images that are named, and those below the folders that are named, in a stable order."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -128,11 +129,11 @@ def find(paths: Iterable[Path]) -> list[Path]:
 
 
 def read(path: Source, shape: tuple[int, int, int]) -> Tensor:
-    """An image as (C, H, W) uint8: upright, gray or color as the net expects, resized to its size."""
+    """Return an image as (C, H, W) uint8: upright, gray or RGB as the net expects, cropped and resized to its size."""
     channels, height, width = shape
     image = Image.fromarray(photo_files.read_photo(path)).convert("L" if channels == 1 else "RGB")
     if image.size != (width, height):
-        image = ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)  # the middle, as in training
+        image = ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)  # center crop, as in training
     pixels = np.array(image, dtype=np.uint8).reshape(height, width, channels)
     return torch.from_numpy(pixels).permute(2, 0, 1)
 
@@ -140,7 +141,7 @@ def read(path: Source, shape: tuple[int, int, int]) -> Tensor:
 def decoded(
     photos: Iterable[Photo], read: Callable[[Source], Result], skip: Callable[[str], None]
 ) -> Iterator[tuple[Photo, Result]]:
-    """Images with what was read of them. A file that cannot be read is an error, in a shard it is skipped."""
+    """Yield images with what ``read`` returns for them. A file that cannot be read is an error; in a shard, skip it."""
 
     def attempt(photo: Photo) -> tuple[Photo, Result | DataError]:
         try:
@@ -166,12 +167,14 @@ def predict(
     whole: bool = False,
     expected: int = 0,
 ) -> Iterator[Prediction]:
-    """Predictions in the order of the images, some of which are held at a time.
+    """Yield predictions in the order of the images, of which one batch is held at a time.
 
     Args:
-        images: as `read` gives them, all of one shape.
-        whole: with the probabilities of all classes.
-        expected: how many images there will be, if that is known: many are worth some preparation.
+        net: the net, on its device.
+        images: images as `read` returns them, all of one shape.
+        classes: names of the classes.
+        whole: include the probabilities of all classes.
+        expected: number of images, 0 if unknown; for many, a faster encoder is prepared.
     """
     device = next(net.parameters()).device
     rest, ready = iter(images), False
@@ -194,9 +197,9 @@ def predict(
 def write_csv(
     predictions: Iterable[Prediction], path: Path, *, inputs: Iterable[Path] = (), force: bool = False
 ) -> int:
-    """All rows, or no file at all. Returns their number.
+    """Write all predictions as a CSV, or no file at all if one fails, and return their number.
 
-    Another file than an earlier CSV is refused unless ``force``, before the first prediction is made.
+    To overwrite any file but an earlier CSV is refused unless ``force``, before the first prediction is made.
     """
     outputs.require_file(path, KIND, inputs=inputs, force=force)
     count = -1

@@ -1,4 +1,4 @@
-"""A run at work on new images, pixel by pixel: files in, masks and overlays out."""
+"""Segmentation of new images with a run: files or shards in, masks and overlays out."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -33,9 +33,9 @@ def write(
     *,
     force: bool = False,
 ) -> int:
-    """Masks, overlays and a legend below ``out``. Returns the number of images.
+    """Write masks, overlays and a legend below ``out``, and return the number of images.
 
-    A folder that holds masks is refused unless ``force``: they may have been drawn by hand.
+    A folder that already holds masks or overlays is refused unless ``force``: masks may have been drawn by hand.
     """
     if out.is_file():
         raise DataError(f"{out} is a file; give a folder for masks and overlays")
@@ -55,21 +55,21 @@ def write(
 
 
 def samples(shipped: Shipped, images: Iterable[tuple[Photo, np.ndarray]]) -> Iterator[Sample]:
-    """The mask of each image, for a shard."""
+    """Yield the mask of each image as a sample of a shard."""
     for photo, image in images:
         mask = palettes.indexed(label(shipped, image), shipped.palette)
         yield predict_shards.key(photo.id), {"mask.png": pictures.encode(mask)}
 
 
 def write_legend(shipped: Shipped, out: Path, *, force: bool = False) -> None:
-    """Names and colors of the classes, into a folder."""
+    """Write the names and colors of the classes to ``classes.csv`` in a folder."""
     outputs.require_file(out / "classes.csv", LEGEND, force=force)
     files.write(out / "classes.csv", _legend(shipped))
 
 
 @torch.no_grad()
 def label(shipped: Shipped, image: np.ndarray) -> np.ndarray:
-    """The class of every pixel of an image (H, W, 3): (H, W) uint8."""
+    """Return the class of every pixel of an image (H, W, 3), as (H, W) uint8."""
     native = image.shape[:2]
     height, width = native if shipped.longest is None else photo_sets.limited(native, shipped.longest)
     if (height, width) != native:
@@ -85,14 +85,14 @@ def label(shipped: Shipped, image: np.ndarray) -> np.ndarray:
 
 
 def overlay(image: np.ndarray, mask: Image.Image) -> Image.Image:
-    """The image with the colors of its classes over it; background, class 0, stays as it is."""
+    """Return the image blended with the colors of its classes; background, class 0, is left as it is."""
     colors, labels = np.asarray(mask.convert("RGB")), np.asarray(mask)
     mixed = (image.astype(np.float32) + colors) / 2
     return Image.fromarray(np.where(labels[..., None] == 0, image, mixed.astype(np.uint8)))
 
 
 def _name(photo: Photo, taken: set[str]) -> str:
-    """The file's own stem; a second one of that name gets a number."""
+    """Return the stem of the photo's name, with a number appended if it is taken already."""
     stem = Path(photo.id).stem
     name, number = stem, 1
     while name in taken:

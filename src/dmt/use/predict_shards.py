@@ -1,4 +1,4 @@
-"""Predictions as shards: tar files that hold, beside the name of each image, what a net says of it."""
+"""Predictions as shards: tar files that hold the prediction for each image under the name of the image."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,14 +13,14 @@ from dmt.use.predict import Prediction
 
 PATTERN = "pred-%06d.tar"
 IMAGES = 10_000
-"""Predictions in a shard."""
+"""Number of predictions in a shard."""
 
 Sample = tuple[str, Mapping[str, bytes]]
-"""The name of an image without its ending, and the files that go beside it, by ending."""
+"""Name of an image without its ending, and the files to store under this name, by ending."""
 
 
 def pattern(out: Path, asked: bool) -> Path | None:
-    """How shards are to be named; None if none were asked for."""
+    """Return how shards are to be named, with a place for their number; None if none were asked for."""
     if not asked and not (out.suffix == ".tar" and "%" in out.name):
         return None
     found = out if out.suffix == ".tar" else out / PATTERN
@@ -33,7 +33,7 @@ def pattern(out: Path, asked: bool) -> Path | None:
 
 
 def sample(prediction: Prediction, classes: tuple[str, ...]) -> Sample:
-    """The class as a number, and all that is known as JSON."""
+    """Return a prediction as a sample: the number of the class, and everything that is known as JSON."""
     told = {
         "class": prediction.label,
         "probability": round(prediction.probability, 6),
@@ -45,24 +45,25 @@ def sample(prediction: Prediction, classes: tuple[str, ...]) -> Sample:
 
 
 def key(name: str) -> str:
-    """A name without its ending; not from the root of a file system, which no tar file should hold."""
+    """Return a name without its ending and without leading slashes, which no tar file should hold."""
     folder, slash, last = name.lstrip("/").rpartition("/")
     return f"{folder}{slash}{last.rpartition('.')[0] or last}"
 
 
 def write(samples: Iterable[Sample], place: Path, *, force: bool = False) -> int:
-    """Shards of many predictions each, every one complete or not there. Returns the number of predictions.
+    """Write predictions to shards, each of which is complete or absent, and return the number of predictions.
 
     Args:
-        place: with a number in its name, as of `pattern`.
-        force: replace shards that are there.
+        samples: the predictions.
+        place: path of the shards, with a place for their number in the name, as `pattern` returns it.
+        force: overwrite existing shards.
     """
     library = tar_places.webdataset("writing shards")
     outputs.require_free(place)
     if not force and (first := place.with_name(place.name % 0)).exists():
         raise RunError(f"{first} is there already; give another --out, or --force to replace it")
     count = 0
-    with ExitStack() as room:  # the shard that is being written
+    with ExitStack() as room:  # holds the shard that is being written
 
         def opened(name: str) -> IO[bytes]:
             return room.enter_context(files.writing(Path(name)))

@@ -1,4 +1,4 @@
-"""Finished runs brought back to life: their nets, measured or ready for use."""
+"""Nets of finished runs, loaded to be scored or to be used."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ LINES = ("A", "B", BOTH)
 
 
 def choose(jobs: list[JobResult], method: str | None, seed: int | None) -> list[JobResult]:
-    """The jobs asked for; all if nothing was."""
+    """Return the jobs with this method and seed; None stands for any."""
     chosen = [job for job in jobs if method in (None, job.method) and seed in (None, job.seed)]
     if not chosen:
         there = ", ".join(f"{job.method} with seed {job.seed}" for job in jobs) or "nothing"
@@ -38,10 +38,14 @@ def choose(jobs: list[JobResult], method: str | None, seed: int | None) -> list[
 
 
 class Finished:
-    """A run's nets beside the data they were trained for.
+    """A run's nets, with the data they were trained on.
 
     Args:
-        unlabeled: open the unlabeled images of a user's folder too, which scores do not need.
+        path: the run folder.
+        data_folder: folder of the data; by default the one that the run was trained on, else ``data``.
+        device: device to compute on.
+        notify: is called with a line about anything unusual.
+        unlabeled: also open the unlabeled images of a user's folder, which scoring does not need.
     """
 
     def __init__(
@@ -70,15 +74,15 @@ class Finished:
         return choose(self._jobs, method, seed)
 
     def task(self, seed: int) -> Task:
-        """The data as a seed splits it."""
+        """Return the data as split for a seed."""
         return self._data.split(seed)[0]
 
     def available(self, job: JobResult, on: str) -> str:
-        """The images to score: those asked for or, instead of test images where there are none, validation images."""
+        """Return the split to score: the one asked for, or validation in place of a test split without images."""
         return "validation" if on == "test" and not len(self._data.split(job.seed)[0].test) else on
 
     def score(self, job: JobResult, on: str, line: str | None = None) -> dict[NetName, inference.Score]:
-        """Scores of the kept nets by name, and of both nets of a pair together, computed now; of one line if given."""
+        """Compute the scores of the kept nets, and of a pair as one, by name; with ``line``, only those asked for."""
         if on not in SPLITS:
             raise ConfigError(f"--on takes {' or '.join(SPLITS)}, not '{on}'")
         require_line(line)
@@ -92,7 +96,7 @@ class Finished:
                 f"the {catalogue.get(job.method).title} was trained on the validation images; use --on test"
             )
         if line is not None:
-            job.asked(line)  # refuses a line that is not there
+            job.asked(line)  # raises if the job has no such line
         scores = {}
         for stage in job.kept():
             for copy in stage.copies if line in (None, stage.line) else ():
@@ -104,7 +108,7 @@ class Finished:
         return scores
 
     def _score_pair(self, job: JobResult, pair: Nets, on: str) -> inference.Score:
-        """Both nets together; a run that does not know yet what they come to is told."""
+        """Score both nets together, and store the scores in the run if it does not have them yet."""
         images = pair.task.test if on == "test" else pair.task.validation
         with progress.default() as watcher:
             tell = partial(watcher.busy, "both nets")
@@ -121,18 +125,18 @@ class Finished:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A run's net, or both nets of a pair as one, ready for use.
+    """A run's final model, one net or both nets of a pair as one, ready for use.
 
     Attributes:
-        net: in eval mode, on the device. Two nets give the logarithm of the mean of their probabilities.
-        spec: what it takes: images of one shape, or of any if it labels pixels.
-        classes: their names.
-        palette: their colors, of pixels.
-        name: for people.
-        longest: images whose longer side is more than this are made smaller, as in training.
-        second: of two nets, what the second one is.
-        note: what a user should know of it: what is not finished, why it is one net of a pair.
-        trained_on: the folder of a user's images that the run was made for.
+        net: the net, in eval mode and on the device. Two nets output the logarithm of their mean probabilities.
+        spec: what the net takes: images of one shape or, for segmentation, of any size.
+        classes: names of the classes.
+        palette: colors of the classes, for segmentation.
+        name: where the net comes from, in words.
+        longest: images with a longer side above this many pixels are shrunk, as in training; None for no limit.
+        second: specification of the second net of a pair.
+        note: what a user should know: jobs that are not finished, why one net of a pair is used alone.
+        trained_on: the user's folder of images that the run was trained on.
     """
 
     net: nn.Module
@@ -147,13 +151,17 @@ class Shipped:
 
 
 def preferred(path: Path, method: str | None, seed: int | None, line: str | None = None) -> JobResult:
-    """Of the jobs asked for the one validation prefers; of equals, as without any validation, the last but a Baseline
-    or, where folds of the labels expect nothing from rounds, the Baseline.
+    """Return the finished job that validation prefers among those asked for.
 
-    Between methods by plain accuracy or mean IoU: a fine-grained score is for nets that were trained alike.
+    In case of a tie, as without validation images, it is the last job that is no Baseline or, if cross-validation on
+    the labels predicted no gain from rounds, the Baseline. Jobs are compared by plain accuracy or mean IoU:
+    fine-grained accuracy is only for nets that were trained alike.
 
     Args:
-        line: jobs that have it come first.
+        path: the run folder.
+        method: method of the job; None for any.
+        seed: seed of the job; None for any.
+        line: jobs that have this line are preferred to those that do not.
     """
     require_line(line)
 
@@ -170,7 +178,7 @@ def preferred(path: Path, method: str | None, seed: int | None, line: str | None
 
 
 def chosen(path: Path, method: str | None, seed: int | None, line: str | None) -> tuple[JobResult, NetResult]:
-    """The job that validation prefers, and of its nets the one asked for by its line; what ships if none was."""
+    """Return the preferred job, and its final model or, with ``line``, the net or pair of nets asked for."""
     job = preferred(path, method, seed, line)
     return job, job.shipped() if line is None else job.asked(line)
 
@@ -178,10 +186,14 @@ def chosen(path: Path, method: str | None, seed: int | None, line: str | None) -
 def shipped_net(
     path: Path, method: str | None, seed: int | None, device: torch.device, line: str | None = None
 ) -> Shipped:
-    """What a run ships: the net that validation prefers, of a pair both unless it objects; or what ``line`` asks for.
+    """Load a run's final model: the net that validation prefers, or both of a pair unless one is clearly better.
 
     Args:
-        line: "A", "B" or "both".
+        path: the run folder.
+        method: method to use; None for any.
+        seed: seed to use; None for any.
+        device: device to load the net to.
+        line: "A", "B" or "both", to choose among the nets of a pair.
     """
     job, found = chosen(path, method, seed, line)
     config, folder = reading.configuration_of(Folder(path)), Folder(path).manifest().get("folder")
@@ -205,7 +217,7 @@ def shipped_net(
 
 
 def _note(path: Path, job: JobResult, method: str | None, seed: int | None, line: str | None) -> str | None:
-    """What a user should know of what is used, if anything."""
+    """Return what a user should know about the model that is used, or None."""
     unfinished = [each for each in choose(reading.read(Folder(path)), method, seed) if not each.finished]
     waiting = ", ".join(f"{catalogue.get(each.method).title} with seed {each.seed}" for each in unfinished)
     notes = [
@@ -219,7 +231,7 @@ def _note(path: Path, job: JobResult, method: str | None, seed: int | None, line
 
 
 def of_several(path: Path, job: JobResult) -> str | None:
-    """Which of several methods is used and why, in words; None where there is but one beside the Baseline."""
+    """Return in words which of several methods is used, and why; None if there is only one beside the Baseline."""
     done = [each for each in reading.read(Folder(path)) if each.finished and not catalogue.get(each.method).baseline]
     others = [name for name in dict.fromkeys(each.method for each in done) if name != job.method]
     if not others or catalogue.get(job.method).baseline:
@@ -231,7 +243,7 @@ def of_several(path: Path, job: JobResult) -> str | None:
 
 
 def _why_alone(job: JobResult) -> str | None:
-    """Why a pair ships one net, in words; None if it does not."""
+    """Return in words why one net of a pair is used alone; None if that is not the case."""
     if job.both is None and len(job.lines) > 1:
         alone = NetResult.of_one(*job.preferred())
         return (
@@ -242,19 +254,23 @@ def _why_alone(job: JobResult) -> str | None:
 
 
 def require_line(line: str | None) -> None:
-    """Refuse what is no line of nets."""
+    """Refuse a name that is no line of nets."""
     if line is not None and line not in LINES:
         raise ConfigError(f"--line takes A, B or both, not '{line}'")
 
 
 def table(finished: Finished, job: JobResult, on: str, line: str | None = None, width: int | None = None) -> str:
-    """The scores of the kept nets, and a row per class: recall of images, IoU of pixels; then what ships.
+    """Return a table of the scores of the kept nets, overall and per class (recall, or IoU), and the final model.
 
     Args:
+        finished: the run.
+        job: the job to score.
+        on: "test" or "validation".
+        line: "A", "B" or "both" of a pair; None for all.
         width: columns of the terminal it is for; None for a file.
     """
     scores, on = finished.score(job, on, line), finished.available(job, on)
-    job = replace(job)  # scoring may have written what both nets come to together
+    job = replace(job)  # without cached properties: scoring may just have stored the scores of the pair
     titles = {stage.net(copy): f"{stage.title} {copy}" for stage in job.kept() for copy in stage.copies}
     columns = [titles.get(net, BOTH) for net in scores]
     first = next(iter(scores.values()))
