@@ -159,7 +159,7 @@ class Cost(NamedTuple):
 
 
 class Objective(ABC):
-    """Loss of a training step. Subclasses are frozen dataclasses: their options become part of a stage's identity.
+    """Loss of a training step. Concrete subclasses are frozen dataclasses: their fields enter a stage's identity.
 
     Whatever changes from step to step is returned by `draw` as a tree of tensors and passed to `loss`. So `loss` is the
     same tensor code in every step, and a step can be compiled or captured as a CUDA graph.
