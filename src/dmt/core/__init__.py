@@ -1,1 +1,1 @@
-"""Tensors in, tensors out: no files, no configuration, no task."""
+"""Computations on tensors that know nothing of files, configurations or tasks."""

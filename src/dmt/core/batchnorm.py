@@ -1,4 +1,4 @@
-"""BatchNorm's running statistics: left alone by a look in train mode, or taken anew from given images."""
+"""BatchNorm's running statistics: keep them unchanged during a train-mode forward, or re-estimate them from images."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 @contextmanager
 def statistics_untouched(net: nn.Module) -> Iterator[None]:
-    """Within, train-mode BatchNorm normalizes by the batch but does not update its running mean and variance."""
+    """Within this context, train-mode BatchNorm uses batch statistics without updating its running statistics."""
     norms = _tracking(net)
     for norm in norms:
-        # in train mode a norm that tracks nothing uses the batch's statistics and touches no buffer
+        # in train mode, a layer that does not track uses the batch's statistics and changes no buffer
         norm.track_running_stats = False
     try:
         yield
@@ -24,10 +24,10 @@ def statistics_untouched(net: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def reestimate(net: nn.Module, batches: Iterable[Tensor]) -> None:
-    """Set running means and variances to their averages over these batches, each normalized by itself.
+    """Set running means and variances to their averages over these batches, each normalized by its own statistics.
 
-    All else is in eval mode meanwhile, so that dropout changes nothing; BatchNorm that does not learn, as in a frozen
-    encoder, stays as it is.
+    Only the BatchNorm layers run in train mode meanwhile, so dropout is off. Layers that a forward in train mode would
+    not update, such as those of a frozen encoder, keep their statistics.
     """
     before = net.training
     norms = _tracking(net.train())
@@ -37,7 +37,7 @@ def reestimate(net: nn.Module, batches: Iterable[Tensor]) -> None:
         for norm in norms:
             norm.train()
             norm.reset_running_stats()
-            norm.momentum = None  # torch's name for a plain average
+            norm.momentum = None  # makes torch keep a cumulative average
         for images in batches:
             net(images)
         for norm, momentum in zip(norms, kept, strict=True):
@@ -46,5 +46,5 @@ def reestimate(net: nn.Module, batches: Iterable[Tensor]) -> None:
 
 
 def _tracking(net: nn.Module) -> list[_BatchNorm]:
-    """Those that a forward would change now; one in eval mode uses what it has and changes nothing."""
+    """Return the BatchNorm layers that a forward would update now: those in train mode that track statistics."""
     return [m for m in net.modules() if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]

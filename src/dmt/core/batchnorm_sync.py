@@ -1,4 +1,4 @@
-"""BatchNorm over the rows of all processes: torch's own on CUDA, and one for CPUs, which torch's own refuses."""
+"""BatchNorm over the samples of all processes: torch's SyncBatchNorm on CUDA, and our own on CPUs, which it rejects."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ from dmt.core.processes import Processes
 
 
 def synchronize(net: nn.Module, processes: Processes) -> None:
-    """From now on norms in train mode take their statistics from the rows of all processes."""
+    """Make train-mode BatchNorm layers compute their statistics over the samples of all processes, in place."""
     if processes.count > 1:
         for norm in net.modules():
             if isinstance(norm, _BatchNorm) and not isinstance(norm, _Synchronized):
                 norm._alone = type(norm)  # type: ignore[assignment]
                 norm._processes = processes  # type: ignore[assignment]
-                # in place: parameters, buffers and their names stay what they are
+                # changing the class keeps parameters, buffers and their names
                 norm.__class__ = _SynchronizedAct if hasattr(norm, "act") else _Synchronized
 
 
 def separate(net: nn.Module) -> None:
-    """Undo it."""
+    """Undo `synchronize`."""
     for norm in net.modules():
         if isinstance(norm, _Synchronized):
             norm.__class__ = norm._alone  # type: ignore[assignment]
@@ -58,7 +58,7 @@ class _Synchronized(nn.SyncBatchNorm):
 
 
 class _SynchronizedAct(_Synchronized):
-    """A norm of timm, which drops and activates too."""
+    """A BatchNorm layer of timm that also applies dropout and an activation."""
 
     drop: nn.Module
     act: nn.Module
@@ -69,16 +69,16 @@ class _SynchronizedAct(_Synchronized):
 
 
 class _Normalized(torch.autograd.Function):
-    """(x − mean)/√(variance + ε)·w + b; also gives mean, variance (biased) and the number of values they are of."""
+    """(x − mean)/√(variance + ε)·w + b, with the mean, the biased variance and the number of values per channel."""
 
     @staticmethod
     def forward(
         ctx: Any, values: Tensor, scale: Tensor | None, shift: Tensor | None, eps: float, processes: Processes
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        # torch's own kernels: of sums and products as tensor code each would read and write all values again
+        # torch's own kernels: as tensor code, each sum and product would read and write all values again
         mean, variance = torch.batch_norm_update_stats(values, None, None, 0.0)
         mine = mean.new_tensor([values.numel() / values.shape[1]])
-        # every process's statistics, combined as if all values had been here: nothing large is subtracted
+        # combine the statistics of all processes; no two large numbers are subtracted, so no digits are lost
         found = processes.all_rows(torch.cat([mine, mean, variance])[None], processes.count)  # (P, 1 + 2C)
         counts, (means, variances) = found[:, :1], found[:, 1:].chunk(2, 1)
         count = counts.sum(0)
@@ -92,11 +92,11 @@ class _Normalized(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *others: None) -> tuple[Tensor | None, ...]:
         values, scale, mean, variance, count = ctx.saved_tensors
-        # with statistics held fixed; what comes through them is added below
+        # gradient with the statistics held fixed; their own contribution is added below
         back, along, total = torch.ops.aten.native_batch_norm_backward(
             gradient, values, scale, mean, variance, None, None, False, ctx.eps, [True, True, True]
         )
-        # parameters' gradients are added up with all others after the backward
+        # only the statistics' gradient is summed here; gradients of parameters are summed after the backward pass
         both = ctx.processes.sum_(torch.cat([total, along])) / count
         factor = (variance + ctx.eps).rsqrt() if scale is None else (variance + ctx.eps).rsqrt() * scale
         whole, slope = (both * factor.repeat(2)).neg().chunk(2)

@@ -1,6 +1,6 @@
-"""Blocks that a large net repeats. Compiled one by one they take a fraction of what the whole net would.
+"""Compile the repeated blocks of a large net one by one, in a fraction of the time that the whole net would take.
 
-A ResNet-152 has 50 blocks of 8 shapes. Code compiled for a block serves all blocks of its shape, of later nets too.
+A ResNet-152 has 50 blocks of 8 shapes. Code compiled for one block serves all blocks of its shape, also in later nets.
 """
 
 from collections import Counter
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from torch import nn
 
 SMALL = 4
-"""Modules with fewer parts than this are layers, not blocks."""
+"""Modules with at most this many submodules, themselves included, count as layers, not as blocks."""
 
 
 def repeated(net: nn.Module) -> Iterator[nn.Module]:
-    """Modules of which a sequence within the net has several."""
+    """Yield the blocks whose type occurs more than once in a Sequential or ModuleList of the net."""
     for parent in net.modules():
         if isinstance(parent, nn.Sequential | nn.ModuleList):
             kinds = Counter(map(type, parent))
@@ -25,12 +25,12 @@ def _is_block(module: nn.Module) -> bool:
 
 
 def compile_repeated(net: nn.Module) -> None:
-    """Compile them in place, for fixed shapes; names of parameters stay."""
+    """Compile the repeated blocks in place for fixed shapes; names of parameters do not change."""
     for block in repeated(net):
         block.compile(dynamic=False)
 
 
 def plain(net: nn.Module) -> None:
-    """Undo `compile_repeated`: images of many sizes would be compiled for, each anew."""
+    """Undo `compile_repeated`, for images of many sizes: each size would be compiled for anew."""
     for block in repeated(net):
-        block._compiled_call_impl = None  # what Module.compile sets, and copies of a module leave out
+        block._compiled_call_impl = None  # set by Module.compile, and not carried over to copies of a module

@@ -1,14 +1,15 @@
-"""Confidences in 16 bits, near 1 as finely as anywhere: the log-odds log(p / (1 − p)), rounded to a step of 1/2048.
+"""Confidences as 16-bit codes: the log-odds log(p / (1 − p)), rounded to steps of 1/2048, so also precise near 1.
 
-A code c in 0 … 65,535 stands for the log-odds c / 2048 − 6. That reaches from −6, less than the largest of 255
-probabilities can have, to +26, where 1 − p is 5e-12: nets that are sure stay comparable far beyond 1 − 6e-8, the
-last float32 before 1. Neighboring codes lie at most 1.2e-4 apart in p, and 5e-4 · (1 − p) near 1.
+A code c in 0 … 65,535 stands for the log-odds c / 2048 − 6. The range begins at −6, below the log-odds that the largest
+of 255 probabilities can have, and ends at +26, where 1 − p is 5e-12. So very confident predictions remain comparable
+far beyond 1 − 6e-8, the last float32 before 1. Neighboring codes differ by at most 1.2e-4 in p, and by
+5e-4 · (1 − p) near 1.
 
-A code has three forms, in the same order:
+A code takes one of three forms, all with the same order:
 
-- int32 0 … 65,535 where it is computed;
-- int16, the code less 32,768 (`pack`), where many are kept on a device: torch hardly computes with uint16;
-- uint16 in numpy arrays and files.
+- int32 in 0 … 65,535, where it is computed;
+- int16, the code minus 32,768 (`pack`), where many are kept on a device: torch supports few operations on uint16;
+- uint16, in numpy arrays and files.
 """
 
 import torch
@@ -16,15 +17,15 @@ from torch import Tensor
 
 LEVELS = 65536
 OFFSET = 32768
-"""What `pack` takes off a code. In 16 bits this is the highest bit, inverted."""
+"""Number that `pack` subtracts from a code; in 16 bits, this inverts the highest bit."""
 
 LOW = -6.0
 STEPS = 2048.0
-"""Steps to one unit of log-odds. A power of two: code -> log-odds is exact in float32."""
+"""Codes per unit of log-odds: a power of two, so that the log-odds of a code are exact in float32."""
 
 
 def confident(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The winning class of every site and the code of its confidence.
+    """Return the most probable class of every site and the code of its confidence.
 
     Args:
         logits: (N, C, *S), any float type.
@@ -35,15 +36,15 @@ def confident(logits: Tensor) -> tuple[Tensor, Tensor]:
     """
     logits = logits.float()
     top, labels = logits.max(1, keepdim=True)
-    # log-odds of the winner = −log Σ exp(z − z_top) over the others: nothing rounds to 1 on the way
+    # log-odds of the winner = −log Σ exp(z − z_top) over the other classes: no intermediate value rounds to 1
     others = (logits - top).exp().scatter(1, labels, 0.0).sum(1)
     return labels.squeeze(1), encode(-others.log())
 
 
 def most_likely(probabilities: Tensor) -> tuple[Tensor, Tensor]:
-    """What `confident` gives, from probabilities (N, C, *S) that have no logits: the mean of several passes.
+    """Return the same as `confident` from probabilities (N, C, *S), such as the mean over several forward passes.
 
-    The other classes are added up, not taken from 1: nothing rounds to 1 here either.
+    1 − p is computed as the sum over the other classes, so that no confidence rounds to 1 here either.
     """
     top, labels = probabilities.max(1, keepdim=True)
     others = probabilities.scatter(1, labels, 0.0).sum(1)
@@ -51,29 +52,29 @@ def most_likely(probabilities: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def encode(log_odds: Tensor) -> Tensor:
-    """The nearest code, int32; what lies outside the range gets its end."""
+    """Return the nearest codes, int32; log-odds outside of the range get its first or last code."""
     return ((log_odds - LOW) * STEPS).round().clamp(0, LEVELS - 1).to(torch.int32)
 
 
 def encode_confidence(confidence: Tensor) -> Tensor:
-    """The code of a confidence in [0, 1]. For those that exist as such only: near 1 they have lost their digits."""
+    """Return the code of a confidence in [0, 1], where no logits exist: near 1 it is less precise than `confident`."""
     return encode(confidence.logit())
 
 
 def decode(codes: Tensor) -> Tensor:
-    """The confidence of packed or unpacked codes: float32 in (0, 1], never falling as codes rise.
+    """Return the confidence of packed or unpacked codes, float32 in (0, 1]; a higher code never has a lower one.
 
-    1 / (1 + exp(−x)) rounds as a float32 softmax does, which is 1 / (1 + the others' share) for the winner. So a
-    stored confidence and one fresh from a softmax tie where they would have tied before.
+    1 / (1 + exp(−x)) rounds as a float32 softmax does, which computes 1 / (1 + Σ of the other classes) for the winner.
+    So a stored confidence ties with one fresh from a softmax exactly where the two would have tied before encoding.
     """
     return (unpack(codes).float() / STEPS + LOW).sigmoid()
 
 
 def pack(codes: Tensor) -> Tensor:
-    """0 … 65,535 as int16, by taking off 32,768; the order stays."""
+    """Convert codes 0 … 65,535 to int16 by subtracting 32,768; their order does not change."""
     return (codes - OFFSET).to(torch.int16)
 
 
 def unpack(codes: Tensor) -> Tensor:
-    """Codes of either form as 0 … 65,535; int16 means packed."""
+    """Return codes as 0 … 65,535, whether they are packed (int16) or not."""
     return codes.to(torch.int32) + OFFSET if codes.dtype == torch.int16 else codes

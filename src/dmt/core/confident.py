@@ -1,9 +1,10 @@
-"""Which given labels are probably wrong, told from the probabilities of nets that never saw those labels.
+"""Find given labels that are probably wrong, by the probabilities of nets that were not trained on those labels.
 
-Nets are surer of some classes than of others, so what counts as sure is measured: a class's *threshold* is the mean
-probability that sites labeled so get for their own label, as in confident learning (Northcutt, Jiang and Chuang, 2021).
-There a label is suspicious where another class reaches its threshold; that misses every wrong label that looks a bit
-worse than the mean of right ones. Here another class must lead the given one by a share of its threshold.
+Nets are more confident in some classes than in others, so each class gets a *threshold* of its own: the mean
+probability of the given label over the sites with that label, as in confident learning (Northcutt, Jiang and Chuang,
+2021). There, a label is suspicious where another class reaches its threshold. That misses every wrong label whose true
+class is a bit less probable than in the mean. Here, the probability of another class must exceed that of the given
+label by a share of the other class's threshold.
 """
 
 import math
@@ -15,11 +16,11 @@ from torch import Tensor
 from dmt.types import IGNORE
 
 LEAD = 2 / 3
-"""Share of its threshold by which another class must lead the given one."""
+"""Share of its own threshold by which another class must exceed the probability of the given label."""
 
 
 class Thresholds:
-    """The mean probability of a given label, class by class, added up as predictions come; and how many agree."""
+    """Accumulates, batch by batch, the mean probability of the given label per class, and how often nets agree."""
 
     def __init__(self, classes: int) -> None:
         self._sums = torch.zeros(classes, dtype=torch.float64)
@@ -27,7 +28,7 @@ class Thresholds:
         self._believed = 0
 
     def add(self, probabilities: Tensor, given: Tensor) -> None:
-        """Probabilities (N, C, *S) of sites with given labels (N, *S)."""
+        """Add a batch: probabilities (N, C, *S), and given labels (N, *S) with ``IGNORE`` where there is none."""
         valid = given != IGNORE
         labels, own = given[valid].cpu(), self_confidence(probabilities, given)[valid].double().cpu()
         self._sums += torch.bincount(labels, own, minlength=len(self._sums))
@@ -36,23 +37,23 @@ class Thresholds:
 
     @property
     def agreement(self) -> float:
-        """The share of the labels that get the highest probability of all classes; NaN without labels."""
+        """Share of given labels that are also the most probable class; NaN without labels."""
         count = float(self._counts.sum())
         return self._believed / count if count else math.nan
 
     def values(self) -> Tensor:
-        """(C,) float32. A class that no label names has no threshold that anything could reach."""
+        """Return the thresholds, (C,) float32; infinite, so never reached, for a class that no label has."""
         return (self._sums / self._counts).nan_to_num(nan=math.inf).float()
 
 
 @dataclass(frozen=True)
 class Judgment:
-    """What is thought of given labels, each (N, *S).
+    """Assessment of given labels by the nets; each field is (N, *S).
 
     Attributes:
-        suggested: the class they should be, if they are wrong; never the given one.
-        margin: its probability less that of the given label, in [-1, 1]; 0 where there is no label.
-        suspicious: bool, the labels that are probably wrong.
+        suggested: the most plausible other class, never the given one.
+        margin: its probability minus that of the given label, in [-1, 1]; 0 where no label can be judged.
+        suspicious: bool, true where the given label is probably wrong.
     """
 
     suggested: Tensor
@@ -61,18 +62,18 @@ class Judgment:
 
 
 def self_confidence(probabilities: Tensor, given: Tensor) -> Tensor:
-    """(N, *S) probability of the given label, of class 0 where there is none."""
+    """Return the probability of the given label, (N, *S); that of class 0 where there is no label."""
     return probabilities.gather(1, given.clamp(min=0).unsqueeze(1)).squeeze(1)
 
 
 def judge(probabilities: Tensor, given: Tensor, thresholds: Tensor, known: Tensor | None = None) -> Judgment:
-    """Compare given labels with what nets say that did not learn from them.
+    """Compare given labels with predictions of nets that were not trained on them.
 
     Args:
         probabilities: (N, C, *S).
-        given: (N, *S) int64, IGNORE where there is no label.
-        thresholds: (C,).
-        known: (C,) bool, classes the nets have seen; labels of other classes cannot be judged.
+        given: (N, *S) int64, ``IGNORE`` where there is no label.
+        thresholds: (C,), from `Thresholds`.
+        known: (C,) bool, the classes that the nets were trained on; labels of other classes cannot be judged.
     """
     labels, own = given.clamp(min=0), self_confidence(probabilities, given)
     others = probabilities.scatter(1, labels.unsqueeze(1), -1.0)
@@ -89,14 +90,14 @@ def judge(probabilities: Tensor, given: Tensor, thresholds: Tensor, known: Tenso
 
 @dataclass(frozen=True)
 class Summary:
-    """A judgment image by image, each (N,); for images with one label it says the same again.
+    """A judgment summarized per image; fields are (N,). For images with a single label it repeats the judgment.
 
     Attributes:
-        share: of the labeled sites, those that are suspicious.
-        score: how wrong the labels look. Of one label its margin, of many the margins of the suspicious ones, as a
-            mean over all.
-        given, suggested: the pair of classes that most suspicious sites have; IGNORE where no site is suspicious.
-        sites: (N, *S) bool, where that pair is.
+        share: share of the image's labeled sites that are suspicious.
+        score: how wrong the labels look: the margin of an image's only label; with a label per pixel, the sum of the
+            margins of suspicious pixels over the number of labeled pixels.
+        given, suggested: the most frequent pair of classes among suspicious sites; ``IGNORE`` where none is suspicious.
+        sites: (N, *S) bool, the suspicious sites with that pair.
     """
 
     share: Tensor
@@ -107,7 +108,7 @@ class Summary:
 
 
 def summarize(judgment: Judgment, given: Tensor, classes: int) -> Summary:
-    """Of every image, how much of it is suspicious, and which confusion prevails."""
+    """Return how much of each image is suspicious, and which two classes are mostly confused in it."""
     suspicious = judgment.suspicious
     if given.dim() == 1:
         every = torch.ones_like(suspicious)

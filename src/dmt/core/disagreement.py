@@ -1,4 +1,4 @@
-"""How unsure several nets are of a site, and how much of that is because they disagree with each other."""
+"""Uncertainty of several nets at a site, and the part of it that comes from disagreement between them."""
 
 import math
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def doubt(probabilities: Tensor) -> Tensor:
-    """(N, *S) in [0, 1]: the entropy of what the nets say in the mean. Any reason to be unsure counts.
+    """Return the total uncertainty: the entropy of the mean probabilities over log C, (N, *S) in [0, 1].
 
     Args:
         probabilities: (nets, N, C, *S).
@@ -16,7 +16,7 @@ def doubt(probabilities: Tensor) -> Tensor:
 
 
 def disagreement(probabilities: Tensor) -> Tensor:
-    """(N, *S) in [0, 1]: the part of `doubt` that no net has by itself, i.e. their Jensen-Shannon divergence."""
+    """Return the part of `doubt` due to disagreement: the Jensen-Shannon divergence over log C, (N, *S) in [0, 1]."""
     alone = _entropy(probabilities, 2).mean(0) / math.log(probabilities.shape[2])
     return (doubt(probabilities) - alone).clamp(min=0.0)
 

@@ -1,11 +1,11 @@
-"""A short list of images that are worth much and differ from each other: ten near-copies teach what one does."""
+"""Choose a few images that are valuable and differ from each other: ten near-duplicates teach as much as one."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 COPY = 4.0 / 255.0
-"""Two images whose colors differ by less than this in the mean square are one image to a person."""
+"""Root mean square difference of thumbnails below which two images count as duplicates."""
 
 
 @dataclass(frozen=True)
@@ -13,10 +13,10 @@ class Pool:
     """Images to choose from.
 
     Attributes:
-        worth: (N,) how much each is wanted, 0 or more.
-        features: (N, D) what the nets see in each.
-        thumbnails: (N, P) small copies of the images, in [0, 1], to know copies by.
-        kinds: (N,) int, e.g. the predicted class; no kind may fill the list.
+        worth: (N,) value of each image, 0 or more.
+        features: (N, D) features of each image by the nets.
+        thumbnails: (N, P) pixels of small versions of the images, in [0, 1], by which duplicates are recognized.
+        kinds: (N,) int, 0 or more, e.g. the predicted class: the number chosen per kind is limited.
     """
 
     worth: np.ndarray
@@ -26,15 +26,20 @@ class Pool:
 
 
 def choose(pool: Pool, count: int, most: int) -> list[int]:
-    """Positions of up to ``count`` images, best first, one by one: worth times distance to the nearest chosen one.
+    """Choose up to ``count`` images greedily by worth times feature distance to the nearest image already chosen.
 
-    Copies of an image that was chosen are never chosen, even if the list stays short.
+    Duplicates of a chosen image are never chosen, even if fewer than ``count`` images remain.
 
     Args:
-        most: images of one kind; if all kinds are full, the rest of the list does not ask for kinds.
+        pool: the images to choose from.
+        count: how many to choose at most.
+        most: how many to choose of one kind at most; when every kind has reached it, kinds no longer matter.
+
+    Returns:
+        Positions in the pool, best first.
     """
     features, thumbnails = _Points(pool.features), _Points(pool.thumbnails)
-    near = np.full(len(pool.worth), np.inf, np.float32)  # (N,) distance to the nearest that is chosen
+    near = np.full(len(pool.worth), np.inf, np.float32)  # (N,) distance to the nearest chosen image
     free = np.ones(len(pool.worth), dtype=bool)
     taken = np.zeros(int(pool.kinds.max(initial=0)) + 1, dtype=np.int64)
     chosen: list[int] = []
@@ -50,21 +55,21 @@ def choose(pool: Pool, count: int, most: int) -> list[int]:
 
 
 def _best(worth: np.ndarray, near: np.ndarray, among: np.ndarray) -> int:
-    """The position of the highest worth times distance; of equals the first."""
+    """Return the position of the highest worth times distance, or of the highest worth if nothing is chosen yet."""
     gains = worth if np.isinf(near).all() else worth * near
     return int(np.where(among, gains, -1.0).argmax())
 
 
 class _Points:
-    """Points (N, D) that know their squared lengths: a distance then takes one product, and no second (N, D)."""
+    """Points (N, D) with their squared norms precomputed, so that distances need no temporary array of that size."""
 
     def __init__(self, points: np.ndarray) -> None:
-        # centered: what all points have in common would cost float32 the digits of their differences
+        # centered, since a large common offset would cost the distances precision in float32
         self._points = (points - points.mean(0, keepdims=True) if len(points) else points).astype(np.float32)
         self._squares = np.einsum("nd,nd->n", self._points, self._points)
 
     def distances(self, position: int) -> np.ndarray:
-        """(N,) Euclidean, of all from one of them."""
+        """Return the Euclidean distances (N,) of all points from the one at this position."""
         squared = self._squares + self._squares[position] - 2 * (self._points @ self._points[position])
         result: np.ndarray = np.sqrt(np.maximum(squared, 0.0))
         return result

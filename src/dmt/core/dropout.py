@@ -1,21 +1,21 @@
-"""Dropout at work in a net that is otherwise in eval mode: one pass of many that differ."""
+"""Monte Carlo dropout: forward passes with active dropout in a net that is otherwise in eval mode."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import nn
-from torch.nn.modules.dropout import _DropoutNd  # what all kinds of dropout layers have in common
+from torch.nn.modules.dropout import _DropoutNd  # the common base class of torch's dropout layers
 
 
 def layers(net: nn.Module) -> list[_DropoutNd]:
-    """Those that drop something in training."""
+    """Return the dropout layers with a probability above 0."""
     return [module for module in net.modules() if isinstance(module, _DropoutNd) and module.p > 0]
 
 
 @contextmanager
 def active(net: nn.Module, seed: int, device: torch.device) -> Iterator[None]:
-    """Within, the net's dropout draws by this seed, whatever was drawn before; afterwards all is as it was."""
+    """Within this context, dropout is active and seeded; afterwards, modes and the random state are restored."""
     on_cuda = device.type == "cuda"
     generator = torch.cuda.default_generators[device.index or 0] if on_cuda else torch.default_generator
     found, state = layers(net), generator.get_state()

@@ -1,4 +1,4 @@
-"""A slow copy of a net: the exponential moving average of its parameters and BatchNorm statistics."""
+"""EMA copy of a net: the exponential moving average of its parameters and BatchNorm statistics."""
 
 import copy
 from collections.abc import Iterator
@@ -8,14 +8,15 @@ from torch import Tensor, nn
 
 
 class SlowCopy:
-    """A copy that follows its net: θ' ← θ' + s·(θ − θ') after every step, s = 1 − min(decay, (1 + t)/(10 + t)).
+    """EMA copy of a net: θ' ← θ' + s·(θ − θ') after every step, s = 1 − min(decay, (1 + t)/(10 + t)).
 
-    The slow net keeps ``decay`` of itself. (The paper's code had the factors swapped, so that its "EMA net" was the
-    raw net: see docs/decisions.) Integer buffers, BatchNorm's step counters, are copied. What stays as it is in the
-    net, as a frozen encoder does, is left alone in the copy: an encoder that nobody touches need not be looked at.
+    In the paper's code the factors were exchanged, so that its "EMA net" was practically the raw net
+    (docs/decisions, 2). Integer buffers, such as BatchNorm's step counters, are copied. Tensors that training does not
+    change, such as those of a frozen encoder, are never updated, which saves time.
 
     Args:
-        net: in the mode that it is trained in.
+        net: the net to follow, in the mode that it is trained in.
+        decay: share of itself that the copy keeps in each step, in [0, 1), once t is large enough.
     """
 
     def __init__(self, net: nn.Module, decay: float) -> None:
@@ -26,12 +27,12 @@ class SlowCopy:
         self._pairs = _pairs(self.net, net)
 
     def stride(self, step: int) -> float:
-        """s, the share of the way to go after ``step``, which counts from 0."""
+        """Return s, the share of the difference to move by after this step, counted from 0."""
         return 1.0 - min(self.decay, (1.0 + step) / (10.0 + step))
 
     @torch.no_grad()
     def update(self, stride: Tensor) -> None:
-        """Move towards the net by ``stride``, a 0-d tensor on its device."""
+        """Move the copy towards the net by the share ``stride``, a 0-d tensor on the net's device."""
         (slow, fast), (slow_counts, fast_counts) = self._pairs
         way = torch._foreach_sub(fast, slow)
         torch._foreach_mul_(way, stride)
@@ -41,7 +42,7 @@ class SlowCopy:
 
 
 def _pairs(slow: nn.Module, fast: nn.Module) -> tuple[tuple[list[Tensor], list[Tensor]], ...]:
-    """((slow, fast) of all float tensors that may change, (slow, fast) of the others): parameters and buffers alike."""
+    """Return (copy, net) tensor lists of the parameters and buffers that may change: first floats, then all others."""
     still = {id(each) for each in _still(fast)}
     every = zip((*slow.parameters(), *slow.buffers()), (*fast.parameters(), *fast.buffers()), strict=True)
     both = [pair for pair in every if id(pair[1]) not in still]
@@ -51,7 +52,7 @@ def _pairs(slow: nn.Module, fast: nn.Module) -> tuple[tuple[list[Tensor], list[T
 
 
 def _still(net: nn.Module) -> Iterator[Tensor]:
-    """What training does not change: parameters that do not learn, and statistics of modules outside of training."""
+    """Yield what training does not change: parameters without gradient, and buffers of modules in eval mode."""
     for module in net.modules():
         yield from (each for each in module.parameters(recurse=False) if not each.requires_grad)
         yield from () if module.training else module.buffers(recurse=False)

@@ -1,7 +1,7 @@
-"""What a net said of every image, kept so small that scores can be asked again later, of any draw of the images.
+"""Compact record of a net's predictions for every image, from which scores of any resample of the images follow.
 
-Two nets on the same images are compared image by image: that tells much smaller differences from chance than two
-scores with an interval each.
+Two nets are compared on the same images with a paired bootstrap. It detects much smaller differences than comparing two
+separate scores with an interval each.
 """
 
 import functools
@@ -15,27 +15,28 @@ from torch import Tensor
 from dmt.types import IGNORE
 
 DRAWS = 1000
-"""Bootstrap draws: enough for an interval that is printed with one decimal."""
+"""Number of bootstrap draws: enough for an interval that is printed with one decimal."""
 
 CHANCE = 5.0
-"""Percent: how often chance alone would mark any class of a comparison, not each."""
+"""Family-wise error rate in percent: how often chance alone would mark at least one class of a comparison."""
 
 AT_ONCE = 4_000_000
-"""Numbers that draws are worked on at a time: a few dozen MB, however many images there are."""
+"""Numbers per block of bootstrap draws: limits memory to a few dozen MB, however many images there are."""
 
 STUDENT = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
-"""95 % of Student's t with 1, 2, … degrees of freedom lie below; with more than ten it is taken as with ten."""
+"""95 % quantiles of Student's t with 1, 2, … 10 degrees of freedom; with more, the last one is used."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The confusion of each image, as a list of its cells that are not zero.
+    """Confusion matrices of N images, as a list of their K nonzero cells.
 
     Attributes:
-        image, truth, said, count: (K,) int32. ``count`` sites of ``image`` have this truth and were called that.
-        sure: (N,) float32, of each image the sum over right sites of their probability.
-        classes: how many there are.
-        pixels: whether the score is mean IoU, or accuracy.
+        image, truth, said, count: (K,) int32. In image ``image``, ``count`` sites of class ``truth`` were predicted
+            as class ``said``.
+        sure: (N,) float32, per image, the sum of the predicted probability over its correct sites.
+        classes: number of classes.
+        pixels: whether sites are pixels, scored by mean IoU, or images, scored by accuracy.
     """
 
     image: np.ndarray
@@ -51,13 +52,13 @@ class Evidence:
         return len(self.sure)
 
     def matrix(self, times: np.ndarray | None = None) -> np.ndarray:
-        """(C, C) confusion; ``times`` (N,) says how often each image counts."""
+        """Return the confusion matrix (C, C), rows truth; ``times`` (N,) is how often each image counts."""
         weights = self.count if times is None else self.count * times[self.image]
         cells = self.truth.astype(np.int64) * self.classes + self.said
         return np.bincount(cells, weights, self.classes**2).reshape(self.classes, self.classes)
 
     def score(self, times: np.ndarray | None = None) -> float:
-        """Mean IoU of pixels, accuracy of images, in percent; NaN where no site has truth."""
+        """Return mean IoU (pixels) or accuracy (images) in percent; NaN if no site has ground truth."""
         matrix = self.matrix(times)
         hits, totals = matrix.diagonal(), matrix.sum(1)
         if not totals.sum():
@@ -68,13 +69,13 @@ class Evidence:
         return float(100.0 * (hits[there] / (totals + matrix.sum(0) - hits)[there]).mean())
 
     def fine_grained(self, times: np.ndarray | None = None) -> float:
-        """Accuracy with every right site counted as its probability, in percent."""
+        """Return accuracy in percent, with each correct site counted as its predicted probability instead of 1."""
         times = np.ones(self.images) if times is None else times
         total = float(self._sites() @ times)
         return float(100.0 * (self.sure.astype(np.float64) @ times) / total) if total else float("nan")
 
     def scores(self, times: np.ndarray, fine: bool = False) -> np.ndarray:
-        """(D,) as `score`, or as `fine_grained`, for each row of ``times`` (D, N)."""
+        """Return `score`, or `fine_grained` if ``fine``, for each row of ``times`` (D, N), as (D,)."""
         if self.pixels and not fine:
             each = self.class_scores(times) / 100.0
             right, sites = np.nansum(each, 1), (~np.isnan(each)).sum(1).astype(np.float64)
@@ -84,18 +85,24 @@ class Evidence:
         return np.asarray(100.0 * np.divide(right, sites, out=np.full(len(times), np.nan), where=sites > 0))
 
     def class_scores(self, times: np.ndarray) -> np.ndarray:
-        """(D, C) as `per_class`, for each row of ``times`` (D, N)."""
+        """Return `per_class` for each row of ``times`` (D, N), as (D, C)."""
         right = self.truth == self.said
         hits, totals = self._by_class(times, self.truth, right), self._by_class(times, self.truth)  # (D, C) each
         whole = totals + self._by_class(times, self.said) - hits if self.pixels else totals
         return np.asarray(100.0 * np.divide(hits, whole, out=np.full_like(hits, np.nan), where=totals > 0))
 
     def _sites(self) -> np.ndarray:
-        """(N,) sites of each image that have truth."""
+        """Return the number of sites with ground truth in each image, (N,)."""
         return np.bincount(self.image, self.count, self.images)
 
     def _by_class(self, times: np.ndarray, label: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """(D, C) sites by their ``label`` (K,) for each row of ``times`` (D, N); of these ``rows`` (K,) only."""
+        """Return the number of sites per class for each row of ``times`` (D, N), as (D, C).
+
+        Args:
+            times: how often each image counts.
+            label: (K,), the class that each cell counts for.
+            rows: (K,) bool, the cells to count; None for all.
+        """
         rows = np.arange(len(label)) if rows is None else np.flatnonzero(rows)
         rows = rows[np.argsort(label[rows], kind="stable")]
         there, first = np.unique(label[rows], return_index=True)
@@ -107,7 +114,7 @@ class Evidence:
         return result
 
     def per_class(self) -> np.ndarray:
-        """(C,) IoU of pixels, recall of images, in percent; NaN for a class without truth."""
+        """Return IoU (pixels) or recall (images) of each class in percent, (C,); NaN for a class without truth."""
         matrix = self.matrix()
         hits, totals = matrix.diagonal(), matrix.sum(1)
         whole = totals + matrix.sum(0) - hits if self.pixels else totals
@@ -117,13 +124,13 @@ class Evidence:
         return result
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a file."""
+        """Return the arrays to be written to a file; `of` reads them."""
         head = np.array([self.classes, self.pixels], dtype=np.int64)
         return {name: getattr(self, name) for name in ("image", "truth", "said", "count", "sure")} | {"head": head}
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> "Evidence":
-        """From a file."""
+        """Build evidence from the arrays of a file, as `arrays` returned them, and check them."""
         classes, pixels = arrays["head"].tolist()
         named = {name: arrays[name] for name in ("image", "truth", "said", "count", "sure")}
         found = cls(classes=classes, pixels=bool(pixels), **named)
@@ -131,10 +138,11 @@ class Evidence:
         return found
 
     def require_possible(self) -> None:
-        """Refuse numbers that no net can have caused.
+        """Check that the numbers are possible.
 
         Raises:
-            ValueError: for labels that are no classes, images that are not there, or sums that are not finite.
+            ValueError: if arrays do not fit together, classes or images are out of range, counts are negative, or
+                probability sums are not finite.
         """
         cells = (self.image, self.truth, self.said, self.count)
         if self.sure.ndim != 1 or any(each.shape != self.image.shape or each.ndim != 1 for each in cells):
@@ -156,7 +164,13 @@ class EvidenceCollector:
 
     @torch.no_grad()
     def add(self, positions: Tensor, logits: Tensor, truth: Tensor) -> None:
-        """Logits (n, C, *S) of the images at these positions, and their truth (n, *S)."""
+        """Add a batch.
+
+        Args:
+            positions: (n,) of the images among all, on the host.
+            logits: (n, C, *S).
+            truth: (n, *S), ``IGNORE`` where there is none.
+        """
         confidence, said = logits.float().softmax(1).max(1)
         rows = torch.arange(len(truth), device=truth.device).view(-1, *[1] * (truth.dim() - 1)).expand_as(truth)
         valid = truth != IGNORE
@@ -169,7 +183,7 @@ class EvidenceCollector:
         self._sure[positions] = (right.double().sum(1) if truth.dim() > 1 else right).float().cpu()
 
     def evidence(self) -> Evidence:
-        """All that was seen."""
+        """Return the evidence of all batches added so far."""
         cells = torch.cat(self._cells) if self._cells else torch.zeros(0, 4, dtype=torch.int32)
         image, truth, said, count = cells.T.contiguous().numpy()
         return Evidence(image, truth, said, count, self._sure.numpy(), self._classes, self._pixels)
@@ -177,7 +191,7 @@ class EvidenceCollector:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and where it lies in nine of ten draws of the images."""
+    """A number with its 90 % bootstrap interval."""
 
     value: float
     low: float
@@ -185,12 +199,12 @@ class Interval:
 
     @property
     def clear(self) -> bool:
-        """Whether zero lies outside."""
+        """Whether zero lies outside of the interval."""
         return self.low > 0 or self.high < 0
 
 
 def apart(first: Evidence, second: Evidence) -> float:
-    """The share of sites that two nets called differently: of images exact, of pixels it is at least this much."""
+    """Return the share of sites that two nets predict differently: exact for images, a lower bound for pixels."""
     mine, theirs = ((each.image.astype(np.int64) * each.classes + each.truth) * each.classes + each.said
                     for each in (first, second))  # fmt: skip
     _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
@@ -200,20 +214,22 @@ def apart(first: Evidence, second: Evidence) -> float:
 
 @functools.lru_cache(maxsize=2)
 def draws(images: int, count: int = DRAWS, seed: int = 0) -> np.ndarray:
-    """(count, images): how often each image is drawn, with putting back."""
+    """Return how often each image occurs in each bootstrap draw, (count, images) uint8, read-only and cached."""
     chance = np.random.default_rng(seed)
-    times = np.empty((count, images), np.uint8)  # no image is drawn 256 times; wider numbers would fill the memory
+    times = np.empty((count, images), np.uint8)  # no image is ever drawn 256 times, and wider types take more memory
     for row in times:
         row[:] = chance.multinomial(images, np.full(images, 1.0 / images))
-    times.setflags(write=False)  # whoever asks again gets the same array
+    times.setflags(write=False)  # the cache returns the same array to every caller
     return times
 
 
 def difference(after: list[Evidence], before: list[Evidence], fine: bool = False) -> Interval:
-    """Score of some nets (in the mean) less that of others on the same images, with a paired bootstrap interval.
+    """Return the mean score of some nets minus that of others on the same images, with a paired bootstrap interval.
 
     Args:
-        fine: compare fine-grained accuracy instead of the headline score.
+        after: evidence of the nets whose score counts positively.
+        before: evidence of the nets to subtract.
+        fine: compare fine-grained accuracy instead of the main score.
     """
     if any(each.images != after[0].images for each in (*after, *before)):
         raise ValueError("only evidence of the same images can be compared")
@@ -222,33 +238,33 @@ def difference(after: list[Evidence], before: list[Evidence], fine: bool = False
 
 
 def spread(after: list[Evidence], before: list[Evidence], fine: bool = False) -> np.ndarray:
-    """(DRAWS,) the same difference on every draw of the images; equal numbers of images are drawn alike."""
+    """Return the same difference on every bootstrap draw, (DRAWS,); draws depend on the number of images alone."""
     images = after[0].images
     return differences(after, before, draws(images), fine) if images else np.full(DRAWS, np.nan)
 
 
 def differences(after: list[Evidence], before: list[Evidence], times: np.ndarray, fine: bool = False) -> np.ndarray:
-    """(D,) for each row of ``times`` (D, N). Without nets in ``before``, the score itself."""
+    """Return the same difference for each row of ``times`` (D, N), as (D,); the score itself if ``before`` is empty."""
     first, second = ([each.scores(times, fine) for each in nets] for nets in (after, before))
     return np.asarray(np.mean(first, 0) - (np.mean(second, 0) if second else 0.0))
 
 
 def interval(value: float, drawn: np.ndarray) -> Interval:
-    """A number with the range of nine of ten of its draws (D,)."""
+    """Return a number with the interval from the 5 % to the 95 % quantile of its bootstrap draws (D,)."""
     known = drawn[~np.isnan(drawn)]
     low, high = np.percentile(known, [5.0, 95.0]) if len(known) else (np.nan, np.nan)
     return Interval(value, float(low), float(high))
 
 
 def over_seeds(gains: Sequence[float], drawn: np.ndarray) -> Interval:
-    """The mean gain of some seeds, with the wider of two intervals.
+    """Return the mean gain over seeds, with an interval that covers two: bootstrap, and Student's t over the seeds.
+
+    Bootstrapping images and seeds accounts for the images, but with two or three seeds it is much too narrow.
+    Student's interval of the gains accounts for the small number of seeds, but not for the test images that they share.
 
     Args:
-        gains: of each seed.
-        drawn: (seeds, D) of each seed on every draw of the images.
-
-    Images and seeds drawn again know of all images but of too few seeds: of two or three, drawn seeds are much too
-    sure. Student's interval of the gains knows how few they are, but not that all were measured on the same images.
+        gains: gain of each seed.
+        drawn: (seeds, D), gain of each seed on every bootstrap draw of the images.
     """
     picked = np.random.default_rng(0).integers(0, len(drawn), drawn.shape)
     mean = float(np.mean(gains))
@@ -260,13 +276,14 @@ def over_seeds(gains: Sequence[float], drawn: np.ndarray) -> Interval:
 
 
 def class_changes(after: list[Evidence], before: list[Evidence]) -> tuple[np.ndarray, np.ndarray]:
-    """(C,) points that each class gained in the mean over nets, and (C,) whether that is clear.
+    """Return the points that each class gained in the mean over nets, (C,), and whether each gain is clear, (C,) bool.
 
-    One chance in twenty that any class is called clear wrongly, in either direction, not that each is.
+    The probability that any class is called clear by chance, in either direction, is at most one in twenty
+    (Bonferroni correction over the classes).
     """
     whole, times = np.ones((1, after[0].images), np.uint8), draws(after[0].images)
     change, drawn = (_class_mean(after, each) - _class_mean(before, each) for each in (whole, times))
-    there = ~np.isnan(drawn).any(0)  # a class of very few images is missing from some draw: nobody can tell
+    there = ~np.isnan(drawn).any(0)  # a class with very few images is missing from some draws: no interval
     clear = np.zeros(len(there), bool)
     if there.any():
         tail = CHANCE / 2 / there.sum()
@@ -276,7 +293,7 @@ def class_changes(after: list[Evidence], before: list[Evidence]) -> tuple[np.nda
 
 
 def _class_mean(nets: list[Evidence], times: np.ndarray) -> np.ndarray:
-    """(D, C) in the mean over nets."""
+    """Return the class scores for each row of ``times`` (D, N) in the mean over nets, (D, C)."""
     total = nets[0].class_scores(times)
     for net in nets[1:]:
         total += net.class_scores(times)
@@ -284,7 +301,7 @@ def _class_mean(nets: list[Evidence], times: np.ndarray) -> np.ndarray:
 
 
 def _weighted(times: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(D,) ``times`` (D, N) @ ``values`` (N,), some rows at a time: they are bytes, and would all become floats."""
+    """Return ``times`` (D, N) @ ``values`` (N,) as (D,), in blocks of rows, since the bytes are converted to floats."""
     step = max(1, AT_ONCE // max(times.shape[1], 1))
     parts = [times[begin : begin + step].astype(np.float64) @ values for begin in range(0, len(times), step)]
     return np.concatenate(parts) if parts else np.zeros(0)

@@ -1,4 +1,4 @@
-"""Where and how tensor code runs. Fast execution computes the same as plain, up to rounding."""
+"""Where and how tensor code runs: device, compilation and CUDA graphs. All give the same result up to rounding."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,41 +12,42 @@ from dmt.core import blocks
 from dmt.core.processes import Processes
 
 WORTH_COMPILING = 4000
-"""Steps of a large net from which on compiling its blocks, most of a minute, is won back: a fifth of each step."""
+"""Fewest steps for which compiling the blocks of a large net pays off: it takes most of a minute and saves a fifth of
+each step."""
 
 Code = TypeVar("Code", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
 class Execution:
-    """A device, and whether steps are compiled and, on CUDA, recorded as a graph.
+    """A device, and whether steps are compiled and, on CUDA, captured as a graph.
 
-    Plain execution needs no compiler and is what a CPU run uses.
+    Plain execution (``fast=False``) needs no compiler and is what a CPU run uses.
     """
 
     device: torch.device
     fast: bool = False
-    compiles: bool = True  # whole nets: large ones would take minutes, so of them only blocks are compiled
-    blocks: bool = False  # those that a large net repeats
-    pixels: bool = False  # large images are faster with channels last on a CPU too
-    processes: Processes | None = None  # that share every step; None for this one alone
+    compiles: bool = True  # compile whole nets; false for large ones, which would take minutes
+    blocks: bool = False  # compile only the repeated blocks of a large net
+    pixels: bool = False  # the net labels pixels: large images are faster with channels last, also on a CPU
+    processes: Processes | None = None  # the processes that share every step; None for a single one
 
     @property
     def layout(self) -> torch.memory_format:
-        """How images and parameters lie in memory."""
+        """Memory format of images and parameters."""
         return torch.channels_last if self.on_cuda or self.pixels else torch.contiguous_format
 
     def for_net(self, name: str, pixels: bool) -> "Execution":
-        """The same for a net: large ones, from other libraries or for pixels, are not compiled."""
+        """Return the execution for a net by name: nets for pixels or of other libraries are not compiled as a whole."""
         return replace(self, compiles=self.compiles and not pixels and ":" not in name, pixels=pixels)
 
     def for_steps(self, steps: int) -> "Execution":
-        """The same for so many steps to come: the blocks of large nets are compiled where that is won back."""
+        """Return the execution for a number of steps: a large net's blocks are compiled if there are enough steps."""
         large = self.records and self.pixels and not self.compiles
         return replace(self, blocks=large and steps >= WORTH_COMPILING)
 
     def plain(self) -> "Execution":
-        """The same without compiling or recording."""
+        """Return the same execution without compilation and CUDA graphs."""
         return replace(self, fast=False)
 
     @property
@@ -55,15 +56,15 @@ class Execution:
 
     @property
     def records(self) -> bool:
-        """Whether a step is recorded once and then replayed: one launch by the host instead of hundreds."""
+        """Whether a step is captured as a CUDA graph and then replayed: one launch by the host instead of hundreds."""
         return self.fast and self.on_cuda
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Within, work goes to a stream of its own where steps are recorded.
+        """Within this context, work goes to a separate CUDA stream if steps are captured.
 
-        Compiled code ties gradients to the stream it was compiled on, and CUDA's default stream cannot be recorded: so
-        nets are made, compiled, recorded and replayed on one other stream.
+        Compiled code ties gradients to the stream it was compiled on, and CUDA's default stream cannot be captured. So
+        nets are built, compiled, captured and replayed on one other stream.
         """
         if not self.records:
             yield
@@ -73,14 +74,14 @@ class Execution:
         torch.cuda.synchronize(self.device)
 
     def compiled(self, code: Code) -> Code:
-        """``code``, compiled for fixed shapes if this execution is fast."""
+        """Return ``code``, compiled for fixed shapes if this execution compiles."""
         if not (self.fast and self.compiles):
             return code
         _allow_recompiling()
         return cast(Code, torch.compile(code, dynamic=False))
 
     def compiled_net(self, net: nn.Module) -> Callable[[Tensor], Tensor]:
-        """A net, or the blocks that it repeats, compiled for fixed shapes if this execution is fast."""
+        """Return the net, compiled for fixed shapes as a whole or in its repeated blocks, or not at all."""
         if self.blocks:
             _allow_recompiling()
             blocks.compile_repeated(net)
@@ -88,7 +89,7 @@ class Execution:
 
 
 def _allow_recompiling() -> None:
-    """Every stage brings a new net; past its limit the compiler would silently fall back to plain code."""
+    """Raise the compiler's recompile limit: every stage has a new net, and past it torch silently stops compiling."""
     import torch._dynamo as dynamo  # slow to import, and plain execution does not need it
 
     dynamo.config.recompile_limit = max(dynamo.config.recompile_limit, 64)

@@ -1,7 +1,7 @@
-"""A graph over images by their features, and labels that spread along it.
+"""Label propagation over a nearest-neighbor graph of image features.
 
-Nearest neighbors are found block by block, so that all pairs of 50,000 images are never in memory; what spreads is one
-row of numbers for each image.
+Nearest neighbors are found block by block, so that the similarities of all pairs of 50,000 images are never in memory
+at once. What is propagated is one row of C numbers per image.
 """
 
 from collections.abc import Callable
@@ -14,20 +14,20 @@ from torch import Tensor
 from dmt.types import IGNORE
 
 BLOCK = 1 << 25
-"""Similarities in memory at once."""
+"""Number of similarities that are held in memory at once."""
 
 ROUNDS = 20
-"""Of conjugate gradients: far more than the order of labels needs."""
+"""Iterations of conjugate gradients: far more than the ranking of labels needs."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """How labels spread.
+    """Parameters of label propagation.
 
     Attributes:
-        neighbors: k, how many of each image are kept.
-        reach: α, from 0 (nowhere) to 1: how much an image takes from its neighbors.
-        power: of the cosine that weighs a neighbor.
+        neighbors: k, number of nearest neighbors per image.
+        reach: α in [0, 1): how much an image takes from its neighbors; labels do not spread at 0.
+        power: exponent of the cosine similarity that gives the weight of an edge.
     """
 
     neighbors: int = 50
@@ -37,7 +37,12 @@ class Graph:
 
 @torch.no_grad()
 def nearest(features: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Cosines and positions, both (N, k), of the ``count`` rows most like each row, itself not among them."""
+    """Return the cosines and positions, (N, k) each, of the nearest neighbors of each row, excluding itself.
+
+    Args:
+        features: (N, F), N at least 1.
+        count: number of neighbors; k is this or N − 1, whichever is smaller.
+    """
     rows = F.normalize(features.float(), dim=1)
     count = min(count, len(rows) - 1)
     found = []
@@ -52,14 +57,17 @@ def nearest(features: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def spread(cosines: Tensor, neighbors: Tensor, given: Tensor, classes: int, graph: Graph) -> Tensor:
-    """(N, C) how much of each class reaches each row: Z of (1 − αS)Z = Y, never negative.
+    """Propagate labels: return the solution Z of (1 − αS)Z = Y, (N, C), clamped to 0 or more.
 
-    S = D^(−½)·W·D^(−½), W the cosines to their power, in both directions; Y has a 1 for each given label.
+    S = D^(−½)·W·D^(−½), where W are the cosines to their power, symmetrized, and D are its row sums; Y is one-hot in
+    the rows of given labels and 0 elsewhere.
 
     Args:
-        cosines: (N, k), of the nearest.
-        neighbors: (N, k), who they are.
+        cosines: (N, k), cosines to the nearest neighbors.
+        neighbors: (N, k), positions of these neighbors.
         given: (N,) labels, ``IGNORE`` where there is none.
+        classes: C.
+        graph: parameters of the propagation.
     """
     weights = cosines.double().clamp_min(0.0) ** graph.power / 2
     degree = weights.sum(1).index_add(0, neighbors.flatten(), weights.flatten())
@@ -77,7 +85,7 @@ def spread(cosines: Tensor, neighbors: Tensor, given: Tensor, classes: int, grap
 
 
 def _solved(operator: Callable[[Tensor], Tensor], wanted: Tensor) -> Tensor:
-    """Conjugate gradients, column by column: X of A·X = B for a symmetric, positive A."""
+    """Solve A·X = B, column by column, by conjugate gradients for a symmetric positive definite A."""
     found, rest = torch.zeros_like(wanted), wanted.clone()
     way, size = rest.clone(), rest.square().sum(0)
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""In which views a teacher sees the images that it labels: as they are, mirrored, resized, or with dropout."""
+"""Test-time views in which a teacher labels images: as they are, mirrored, resized, or with dropout."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,19 +8,19 @@ from dmt.errors import ConfigError
 FLIP = "flip"
 DROPOUT = "dropout"
 DROPOUT_PASSES = 4
-"""Further passes over the plain image, each with other units dropped."""
+"""Number of additional passes over the original image, each with a different dropout mask."""
 
 
 class LabelingView(NamedTuple):
-    """One way to see an image."""
+    """One view of an image: its scale, mirroring and dropout pass."""
 
-    scale: float = 1.0  # of both sides
-    mirrored: bool = False  # left and right exchanged
-    dropout_pass: int = 0  # with dropout: the number of the pass, from 1 on; 0 for none
+    scale: float = 1.0  # factor of both sides
+    mirrored: bool = False  # flipped horizontally
+    dropout_pass: int = 0  # number of the pass with dropout, from 1; 0 for no dropout
 
     @property
     def pixels(self) -> float:
-        """How many a net looks at, relative to the plain image."""
+        """Number of pixels that the net processes, relative to the original image."""
         return self.scale**2
 
 
@@ -28,16 +28,16 @@ PLAIN = LabelingView()
 
 
 def sorted_names(names: Iterable[str]) -> tuple[str, ...]:
-    """The same views always by the same names in the same order: ``flip``, scales from small to large, ``dropout``."""
+    """Return the names of views in canonical form and order: ``flip``, scales in ascending order, ``dropout``."""
     names = tuple(names)
     scales = sorted({_scale(name) for name in names if name not in (FLIP, DROPOUT)})
     return (*((FLIP,) if FLIP in names else ()), *map(str, scales), *((DROPOUT,) if DROPOUT in names else ()))
 
 
 def every(names: Iterable[str]) -> tuple[LabelingView, ...]:
-    """The plain image first, then all further views.
+    """Return all views of these names, the original image first.
 
-    With ``flip`` every scale comes with its mirror image; ``dropout`` adds passes over the plain image.
+    With ``flip``, every scale also comes mirrored; ``dropout`` adds `DROPOUT_PASSES` passes over the original image.
     """
     names = sorted_names(names)
     scales = (1.0, *(_scale(name) for name in names if name not in (FLIP, DROPOUT)))

@@ -1,7 +1,8 @@
-"""Random numbers of any shape from a few that were drawn: tensor code without a generator.
+"""Any number of random values from a few drawn seeds, as pure tensor code without a generator.
 
-How many channels features have is not known when a step is drawn. So seeds are drawn, and become as many numbers as
-are needed by a hash of (seed, place): equal on every device and in every process, and part of a recorded step.
+When a step's randomness is drawn, the number of feature channels is not known yet. So only seeds are drawn, and a hash
+of (seed, position) turns them into as many values as needed: the same on every device and in every process, and
+possible inside a captured CUDA graph.
 """
 
 import numpy as np
@@ -10,22 +11,22 @@ from torch import Tensor
 
 from dmt.core import trees
 
-_LOW = 2**31 - 1  # products of 31 and 32 bits fit int64
+_LOW = 2**31 - 1  # the lower 31 bits: their products with factors of 32 bits fit into int64
 
 
 def draw(shape: tuple[int, ...], rng: np.random.Generator, device: torch.device) -> Tensor:
-    """Seeds, int64."""
+    """Draw seeds of this shape, int64 on the device."""
     return trees.send(rng.integers(_LOW, size=shape), device)
 
 
 def uniform(seeds: Tensor, count: int) -> Tensor:
-    """Numbers in [0, 1), (*seeds.shape, count) float32."""
+    """Return ``count`` numbers in [0, 1) for each seed, (*seeds.shape, count) float32."""
     places = torch.arange(count, device=seeds.device)
     return (_mixed(_mixed(places) ^ seeds[..., None]) >> 7).float() / 2**24
 
 
 def _mixed(values: Tensor) -> Tensor:
-    """Every bit of the result depends on every bit of a value of 31 bits."""
+    """Hash 31-bit integers: every bit of the result depends on every bit of the value."""
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         values = ((values ^ (values >> shift)) * factor) & _LOW
     return values ^ (values >> 16)

@@ -1,25 +1,25 @@
-"""Images unlike all known ones, told by their features."""
+"""Detect images that are unlike all known ones, by their features."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 KNOWN = 0.95
-"""Share of the known images that have a neighbor as near as an image must have to be like them."""
+"""Share of known images whose nearest other known image is close enough not to be called unlike."""
 
 ROWS = 4096
-"""Images that are compared at once."""
+"""Number of images that are compared with the known ones at once."""
 
 
 def unlike(known: Tensor, others: Tensor) -> Tensor:
-    """Which of some images are farther from every known one than known ones are from each other, (M,) bool.
+    """Return which images are farther from every known image than known images are from each other, (M,) bool.
 
-    Of images of the same kind that is about one in twenty: the distance, an angle, is one that this share of the known
-    images has from the nearest other one.
+    The limit is the cosine similarity that 95 % of the known images (`KNOWN`) reach with their nearest other known
+    image. So of images of the same kind, about one in twenty is called unlike.
 
     Args:
-        known: features (N, F) of two images or more.
-        others: features (M, F).
+        known: features (N, F) of at least two known images.
+        others: features (M, F) of the images to test.
     """
     if len(known) < 2:
         raise ValueError("images can be unlike each other only if there are two")

@@ -1,4 +1,8 @@
-"""Several processes that train one stage: each runs nets on its rows of a batch, and sees what came of all rows."""
+"""Data parallelism: several processes train one stage, each on its own samples of every batch.
+
+Each process runs the nets on its samples only. Their outputs are gathered, so that all processes compute the same loss
+over the whole batch.
+"""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -15,11 +19,11 @@ from dmt.errors import ConfigError, LostProcessError
 
 @dataclass(frozen=True)
 class Processes:
-    """All processes of a run, as one of them sees them. The first leads: it decides, and it alone writes.
+    """The processes of a run, as one of them sees them. The first one leads: it takes decisions and writes files.
 
     Attributes:
-        rank: which of them this is, from 0.
-        count: how many there are.
+        rank: number of this process, from 0.
+        count: number of processes.
     """
 
     rank: int
@@ -30,15 +34,15 @@ class Processes:
         return self.rank == 0
 
     def turn(self, number: int) -> int:
-        """Whose turn it is with piece ``number`` of a work that is dealt out."""
+        """Return the rank of the process that handles piece ``number`` of work that is divided among all."""
         return number % self.count
 
     def has_turn(self, number: int) -> bool:
-        """Whether it is this process's turn."""
+        """Return whether this process handles piece ``number``."""
         return self.turn(number) == self.rank
 
     def rows(self, count: int) -> slice:
-        """Which of ``count`` rows are this process's own."""
+        """Return the slice of ``count`` rows that belongs to this process."""
         return slice(*self._bounds(count)[self.rank : self.rank + 2])
 
     def _bounds(self, count: int) -> list[int]:
@@ -50,15 +54,15 @@ class Processes:
         return [count * rank // self.count for rank in range(self.count + 1)]
 
     def gathered(self, mine: Tensor, count: int) -> Tensor:
-        """All ``count`` rows of which each process has its own. The gradient of these comes back to it."""
+        """Gather the rows of all processes, ``count`` in total; the gradient of its own rows flows back to each."""
         return mine if self.count == 1 else _Gathered.apply(mine, count, self)  # type: ignore[no-untyped-call]
 
     def dealt(self, values: Tensor) -> Tensor:
-        """This process's own rows. Their gradient comes back in all processes, beside that of the others' rows."""
+        """Return this process's rows of a tensor that all processes have; the gradient of all rows is gathered."""
         return values if self.count == 1 else _Dealt.apply(values, self)  # type: ignore[no-untyped-call]
 
     def all_rows(self, mine: Tensor, count: int) -> Tensor:
-        """The same without gradient."""
+        """Gather the rows of all processes, ``count`` in total, without gradient."""
         bounds = self._bounds(count)
         sizes = [end - begin for begin, end in itertools.pairwise(bounds)]
         missing = max(sizes) - len(mine)
@@ -69,13 +73,13 @@ class Processes:
         return torch.cat([each[:size] for each, size in zip(found, sizes, strict=True)])
 
     def sum_(self, tensor: Tensor) -> Tensor:
-        """Replace a tensor by its sum over all processes."""
+        """Replace a tensor by its sum over all processes, in place."""
         with connected():
             dist.all_reduce(tensor)
         return tensor
 
     def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Each process has the gradient through its own rows: add them up, all in one message."""
+        """Sum the gradients of these parameters over all processes, in a single message."""
         gradients = [each.grad for each in parameters if each.grad is not None]
         if not gradients:
             return
@@ -84,32 +88,32 @@ class Processes:
         torch._foreach_copy_(gradients, [part.view(each.shape) for part, each in zip(parts, gradients, strict=True)])
 
     def align(self, tensors: Iterable[Tensor]) -> None:
-        """Give all processes what the first has in these tensors."""
+        """Copy the values of these tensors from the first process to all others, in place."""
         with connected(), torch.no_grad():
             for tensor in tensors:
                 dist.broadcast(tensor.detach(), src=0)
 
     def said(self, value: Any = None) -> Any:
-        """What the first process says, in every process."""
+        """Broadcast a picklable value from the first process; return it in every process."""
         held = [value]
         with connected():
             dist.broadcast_object_list(held, src=0, device=torch.device("cpu"))
         return held[0]
 
     def largest(self, number: int) -> int:
-        """Of the numbers that all processes give."""
+        """Return the largest of the numbers that all processes pass."""
         held = torch.tensor(number)
         with connected():
             dist.all_reduce(held, dist.ReduceOp.MAX)
         return int(held)
 
     def send(self, tensor: Tensor) -> None:
-        """To the first process."""
+        """Send a tensor to the first process."""
         with connected():
             dist.send(tensor.contiguous().cpu(), dst=0)
 
     def receive(self, place: Tensor, rank: int) -> Tensor:
-        """What another process sends, put into a tensor on the host."""
+        """Receive what another process sends into ``place``, a tensor on the host, and return that."""
         with connected():
             dist.recv(place, src=rank)
         return place
@@ -117,7 +121,7 @@ class Processes:
 
 @contextmanager
 def connected() -> Iterator[None]:
-    """Within, a process that is gone is told by an error of ours."""
+    """Within this context, a failure of communication raises `LostProcessError`."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -127,7 +131,7 @@ def connected() -> Iterator[None]:
 
 
 class _Gathered(torch.autograd.Function):
-    """Rows of all processes. Every process computes the same loss of them, and descends through its own."""
+    """Gather the rows of all processes. Each computes the same loss from them and backpropagates to its own rows."""
 
     @staticmethod
     def forward(ctx: Any, mine: Tensor, count: int, processes: Processes) -> Tensor:
@@ -140,7 +144,7 @@ class _Gathered(torch.autograd.Function):
 
 
 class _Dealt(torch.autograd.Function):
-    """Own rows of what all processes have. Every process gets the gradient of all rows."""
+    """Select a process's rows of a tensor that all have. The backward gives every process the gradient of all rows."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, processes: Processes) -> Tensor:

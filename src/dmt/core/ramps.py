@@ -1,11 +1,11 @@
-"""Factors that change over a stage. ``progress`` is t/T, 0 at the first step."""
+"""Schedules of learning rates and loss weights over a stage. ``progress`` is t/T, 0 at the first step."""
 
 import math
 from collections.abc import Callable
 
 
 def gamma(progress: float) -> float:
-    """exp(−5(1 − t/T)²): from 0.0067 to 1.
+    """Return exp(−5(1 − t/T)²), which grows from 0.0067 to 1.
 
     The paper prints exp(+5…), which would start at 148; its code has the minus sign, as here.
     """
@@ -13,32 +13,32 @@ def gamma(progress: float) -> float:
 
 
 def constant(progress: float) -> float:
-    """Always 1."""
+    """Return 1."""
     return 1.0
 
 
 def cosine(progress: float) -> float:
-    """Half a cosine from 1 to 0, without restarts: the learning rate for images."""
+    """Return half a period of a cosine, from 1 to 0, without restarts: the learning rate for images."""
     return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
 def poly(progress: float) -> float:
-    """(1 − t/T)^0.9, the learning rate for pixels."""
+    """Return (1 − t/T)^0.9: the learning rate for pixels."""
     return float((1.0 - progress) ** 0.9)
 
 
 def cosine_7_16(progress: float) -> float:
-    """cos(7πt/16T), from 1 to 0.2: FixMatch's learning rate."""
+    """Return cos(7πt/16T), from 1 to 0.2: FixMatch's learning rate."""
     return math.cos(7.0 * math.pi * progress / 16.0)
 
 
 def linear(progress: float, share: float) -> float:
-    """min(1, t/(aT)): from 0 to 1 over the first ``share`` a of a stage."""
+    """Return min(1, t/(aT)), which grows from 0 to 1 over the first share a of a stage; 1 if a is 0."""
     return min(1.0, progress / share) if share else 1.0
 
 
 def exponential(progress: float, share: float) -> float:
-    """exp(−5(1 − min(1, t/(aT)))²): from 0.0067 to 1 over the first ``share`` a of a stage."""
+    """Return exp(−5(1 − min(1, t/(aT)))²), which grows from 0.0067 to 1 over the first share a of a stage."""
     return gamma(linear(progress, share))
 
 

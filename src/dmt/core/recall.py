@@ -1,8 +1,8 @@
-"""What a student last thought of each image: then only a part of a batch has to be asked in every step.
+"""Stored student predictions for each unlabeled image, so that only a part of each batch is predicted per step.
 
-The memory holds one row for each unlabeled image, by its position. Who is asked depends on the memory alone and how
-many are asked never changes, so that a step keeps its shapes. Of an image that was never asked about, the student is
-taken to think as its teacher does.
+The memory has one row per unlabeled image, by its position. Which images of a batch are predicted depends on the memory
+alone, and their number never changes, so a step keeps its shapes. Before its first prediction, an image counts as if
+the student agreed with its teacher, with the teacher's confidence (docs/decisions, 30).
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from dmt.core.weighting import Opinion
 from dmt.types import Target
 
 Memory = Mapping[str, Tensor]
-"""By name, each (N,): the student's labels, its confidence, what it gives the teacher's label, and the step it was
-asked in."""
+"""Tensors (N,) by name: the student's labels, their confidence, its probability of the teacher's label, and the step of
+the prediction."""
 
 NEVER = -1
-"""The step of an image that was never asked about."""
+"""Step of an image that was never predicted."""
 
 
 def empty(images: int) -> dict[str, Tensor]:
-    """Nobody was asked yet."""
+    """Return a memory of this many images without any prediction."""
     return {
         "labels": torch.zeros(images, dtype=torch.int64),
         "confidence": torch.zeros(images),
@@ -33,21 +33,24 @@ def empty(images: int) -> dict[str, Tensor]:
 
 
 def longest_ago(memory: Memory, positions: Tensor, count: int) -> Tensor:
-    """Which images of a batch to ask about, (count,): those never asked about, then those for longest not.
+    """Return the rows of a batch to predict, (count,): images without a prediction, then those with the oldest ones.
 
     Args:
-        positions: (U,) of the images of the batch.
+        memory: the stored predictions.
+        positions: (U,), positions of the batch's images in the memory.
+        count: number of rows to predict.
     """
     return memory["asked"][positions].sort(stable=True).indices[:count]
 
 
 def updated(memory: Memory, positions: Tensor, view: Opinion, step: Tensor) -> dict[str, Tensor]:
-    """The memory after some images were asked about; of an image that is there twice, the last opinion counts.
+    """Return the memory with new predictions; if an image occurs twice, its last prediction is stored.
 
     Args:
-        positions: (n,) of these images.
-        view: what the student thinks of them.
-        step: 0-d int64, the number of the step.
+        memory: the stored predictions.
+        positions: (n,), positions of the predicted images.
+        view: the student's predictions for them.
+        step: 0-d int64, number of the current step.
     """
     last = last_of(positions)
     fresh = {
@@ -60,13 +63,13 @@ def updated(memory: Memory, positions: Tensor, view: Opinion, step: Tensor) -> d
 
 
 def last_of(positions: Tensor) -> Tensor:
-    """For each row of a batch the last row of the same image: else a GPU would write either of the two."""
+    """Return, for each row, the last row with the same position: a GPU writes duplicates in undefined order."""
     places = torch.arange(1, len(positions) + 1, device=positions.device)
     return ((positions[:, None] == positions) * places).argmax(1)
 
 
 def recall(memory: Memory, positions: Tensor, target: Target) -> Opinion:
-    """What the student last thought of the images at these positions, for which this is the target: (U,)."""
+    """Return the stored opinions of the images at these positions, (U,), given the teacher's target for them."""
     known = memory["asked"][positions] != NEVER
     labels = memory["labels"][positions].where(known, target.labels)
     confidence, probability = (

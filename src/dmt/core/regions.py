@@ -1,4 +1,4 @@
-"""Connected regions of masks, and random parts of the boxes around them: tensor code without host synchronization."""
+"""Connected regions of masks, and random parts of their bounding boxes, as tensor code without host synchronization."""
 
 import torch
 import torch.nn.functional as F
@@ -8,9 +8,9 @@ from dmt.core import noise
 
 
 def connected(mask: Tensor) -> Tensor:
-    """Regions of a mask (N, h, w), by number, int64: 0 outside of the mask; neighbors at corners are connected, too.
+    """Label the 8-connected regions of masks (N, h, w): return region numbers, int64, 0 outside of the mask.
 
-    A number travels h + w steps. So a region that winds further than that may be told as two.
+    Numbers propagate for h + w steps, so a region that winds farther than that may be split into several.
     """
     height, width = mask.shape[1:]
     places = torch.arange(1, height * width + 1, device=mask.device, dtype=torch.float32).view(1, height, width)
@@ -21,11 +21,12 @@ def connected(mask: Tensor) -> Tensor:
 
 
 def box_parts(regions: Tensor, share: float, seeds: Tensor) -> Tensor:
-    """A random part of the box around each region, (N, h, w) bool: ``share`` of its height and width, rounded down.
+    """Return a random box inside the bounding box of each region, all of an image in one mask, (N, h, w) bool.
 
     Args:
-        regions: (N, h, w) numbers, 0 for none.
-        seeds: (N,) int64, of where in its box a part lies.
+        regions: (N, h, w) region numbers, 0 for none.
+        share: height and width of a box as a share of those of the bounding box, rounded down to whole pixels.
+        seeds: (N,) int64 seeds of the positions of the boxes.
     """
     height, width = regions.shape[1:]
     rows = torch.arange(height, device=regions.device).view(1, -1, 1).expand(regions.shape)
@@ -37,21 +38,21 @@ def box_parts(regions: Tensor, share: float, seeds: Tensor) -> Tensor:
 
 
 def _part(regions: Tensor, places: Tensor, share: float, chance: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the part of each number's box begins along one side, and how long it is, (N, numbers) each."""
+    """Return where each region's box begins along one dimension, and its length there, (N, numbers) each."""
     numbers, flat, most = regions.flatten(1), places.flatten(1), regions[0].numel()
     first = torch.full_like(chance, most, dtype=torch.int64).scatter_reduce(1, numbers, flat, "amin")
     last = torch.full_like(chance, -1, dtype=torch.int64).scatter_reduce(1, numbers, flat, "amax")
-    first[:, 0], last[:, 0] = most, -1  # what belongs to no region
+    first[:, 0], last[:, 0] = most, -1  # number 0 is no region
     long = (last - first + 1).clamp_min(0)
     taken = (long * share).long()
-    shift = torch.minimum((chance * (long - taken + 1)).long(), long - taken)  # a product may be rounded up
+    shift = torch.minimum((chance * (long - taken + 1)).long(), long - taken)  # the product may round up
     return first.clamp_max(most - 1) + shift, taken
 
 
 def _covered(top: Tensor, left: Tensor, tall: Tensor, wide: Tensor, size: tuple[int, int]) -> Tensor:
-    """Whether a place lies in any of these boxes (N, numbers), (N, h, w); those without an area cover nothing.
+    """Return which positions lie in any of the boxes (N, numbers), as (N, h, w) bool; empty boxes cover nothing.
 
-    Corners are counted: +1 where a box begins and −1 behind it, so that sums along both sides count the boxes.
+    Each box adds +1 and −1 at its corners; cumulative sums along both dimensions then count the boxes at each position.
     """
     height, width = size
     counts = torch.zeros(len(top), (height + 1) * (width + 1), dtype=torch.int64, device=top.device)

@@ -1,13 +1,13 @@
-"""Runs of equal bytes packed bit by bit, in the form in which Label Studio keeps brush strokes.
+"""Run-length encoding of bytes in the bit format that Label Studio uses for brush strokes.
 
 All numbers are written with their highest bit first:
 
 ```
-32 bits          n, how many bytes there are
-5 bits           size of a byte − 1, here 7
-4 × 4 bits       four sizes of length fields − 1, here 3, 4, 8 and 16
-until n bytes:   1 bit, is this a run; 2 bits, which length field; the length − 1;
-                 then the byte of the run, or as many bytes as the length says
+32 bits          n, the number of bytes
+5 bits           bits per byte − 1, here 7
+4 × 4 bits       sizes of four length fields in bits, each − 1; here the sizes are 3, 4, 8 and 16
+until n bytes:   1 bit, 1 for a run; 2 bits, which length field; the length − 1 in that field;
+                 then the byte to repeat or, if this is no run, that many bytes
 0 … 7 bits       0, to fill the last byte
 ```
 """
@@ -19,7 +19,7 @@ _FIELDS = (3, 4, 8, 16)
 
 
 def encode(values: np.ndarray) -> bytes:
-    """(n,) uint8 to packed bytes; every stretch of equal values becomes one run, or several if it is very long."""
+    """Encode values (n,) uint8; every stretch of equal values becomes a run, or several if it is very long."""
     bits = [f"{len(values):032b}", f"{_WORD - 1:05b}", *(f"{size - 1:04b}" for size in _FIELDS)]
     starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]]) if len(values) else np.zeros(0, np.int64)
     for start, length in zip(starts, np.diff(np.r_[starts, len(values)]), strict=True):
@@ -31,7 +31,7 @@ def encode(values: np.ndarray) -> bytes:
 
 
 def decode(packed: bytes) -> np.ndarray:
-    """The bytes again, (n,) uint8; also of runs mixed with plain stretches, which `encode` does not write."""
+    """Decode to values (n,) uint8; also understands stretches that are no runs, which `encode` never writes."""
     bits = _Bits(packed)
     values = np.zeros(bits.take(32), np.uint8)
     word = bits.take(5) + 1
@@ -46,19 +46,19 @@ def decode(packed: bytes) -> np.ndarray:
 
 
 def _parts(length: int) -> list[int]:
-    """A length as the longest field can say it."""
+    """Split a length into parts that fit into the longest length field."""
     longest = 1 << _FIELDS[-1]
     return [longest] * (length // longest) + ([length % longest] if length % longest else [])
 
 
 def _length(length: int) -> str:
-    """The shortest field that holds a length, with its number."""
+    """Return the bits of a length in the shortest field that holds it, after the number of that field."""
     number = next(number for number, size in enumerate(_FIELDS) if length <= 1 << size)
     return f"{number:02b}{length - 1:0{_FIELDS[number]}b}"
 
 
 class _Bits:
-    """Reads numbers off packed bytes."""
+    """Reads numbers of given sizes in bits from bytes, one after the other."""
 
     def __init__(self, packed: bytes) -> None:
         self._text = "".join(f"{byte:08b}" for byte in packed)

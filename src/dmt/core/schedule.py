@@ -1,4 +1,4 @@
-"""How long and how fast a stage trains."""
+"""Training length, batch shape and optimizer of a stage."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,16 +13,16 @@ BatchNorm = Literal["running", "reestimate"]
 
 @dataclass(frozen=True)
 class Descent:
-    """How parameters are moved along their gradient.
+    """Options of an optimizer.
 
     Attributes:
         rate: learning rate at the start.
-        optimizer: SGD with momentum, the same after Nesterov, Adam or AdamW.
-        momentum: of SGD, or Adam's β1.
-        weight_decay: strength of the decay.
-        decay: which parameters decay: all, or kernels only (not biases, not BatchNorm's).
-        encoder: the encoder's rate as a share of the rate.
-        head_first: share of the stage in which the encoder stays, and only what is on top of it learns.
+        optimizer: SGD with momentum ("sgd"), with Nesterov momentum ("nesterov"), Adam or AdamW.
+        momentum: momentum of SGD, or β1 of Adam.
+        weight_decay: weight decay.
+        decay: which parameters decay: all, or kernels only (no biases and no BatchNorm parameters).
+        encoder: learning rate of the encoder as a share of ``rate``.
+        head_first: share of the stage, at its start, in which only the layers on top of the encoder are trained.
     """
 
     rate: float
@@ -36,16 +36,18 @@ class Descent:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Passes, batch shape and optimizer of a stage.
+    """Epochs, batch shape and optimizer of a stage.
 
     Attributes:
-        epochs: passes over the pseudo-labeled set, or over the labels if only they teach.
-        descent: rate and optimizer of the nets.
-        rate_ramp: a name of `core.ramps.RATES`; parts trained beside the nets follow it too.
+        epochs: passes over the pseudo-labeled or unlabeled images, or over the labels if only they are trained on.
+        descent: optimizer of the nets.
+        rate_ramp: how the learning rate changes, a key of `core.ramps.RATES`; it also applies to parts that are
+            trained beside the nets.
         labeled: labeled images in each step.
         unlabeled: unlabeled images in each step.
-        ema: decay of the slow copies; None for no copies.
-        batchnorm: statistics that finished nets have: those that ran along in training, or of clean unlabeled images.
+        ema: decay of the EMA copies; None for no copies.
+        batchnorm: BatchNorm statistics of finished nets: the running ones of training, or re-estimated on unaugmented
+            unlabeled images.
     """
 
     epochs: int
@@ -61,9 +63,9 @@ class Schedule:
         return self.labeled + self.unlabeled
 
     def rate_at(self, progress: float) -> float:
-        """The learning rate at t/T."""
+        """Return the learning rate at t/T."""
         return self.descent.rate * ramps.RATES[self.rate_ramp](progress)
 
     def encoder_moves(self, progress: float) -> bool:
-        """Whether the encoder learns at t/T."""
+        """Return whether the encoder is trained at t/T."""
         return progress >= self.descent.head_first

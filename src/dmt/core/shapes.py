@@ -1,7 +1,7 @@
-"""Shapes and types of what callers hand over: tensors that do not belong together are refused, not broadcast.
+"""Checks of shapes and types: tensors that do not belong together raise an error instead of being broadcast.
 
-Shapes and types are known while a step is compiled or recorded, so these checks cost nothing there. Values are looked
-at by `require_values` alone, and only where a step runs as it is written.
+Shapes and types are known while a step is compiled or captured, so these checks cost nothing there. Only
+`require_values` looks at values, and only in eager execution.
 """
 
 import torch
@@ -10,11 +10,11 @@ from torch import Tensor
 from dmt.types import IGNORE, Target
 
 SUREST = 1.0 + 1e-4
-"""The greatest confidence: probabilities are sums of rounded numbers."""
+"""Largest value accepted as a confidence: sums of rounded probabilities may slightly exceed 1."""
 
 
 def require_logits(logits: Tensor) -> None:
-    """(N, C, *S), of floats."""
+    """Require float logits (N, C, *S)."""
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floats, not {logits.dtype}")
     if logits.ndim < 2:
@@ -22,7 +22,7 @@ def require_logits(logits: Tensor) -> None:
 
 
 def require_labels(labels: Tensor, logits: Tensor | None = None) -> None:
-    """(N, *S) int64: one label for each site of the logits, if there are any."""
+    """Require int64 labels, of shape (N, *S) if logits (N, C, *S) are given."""
     if labels.dtype != torch.int64:
         hint = "; probabilities are for soft_cross_entropy" if labels.is_floating_point() else ""
         raise TypeError(f"labels must be int64, not {labels.dtype}{hint}")
@@ -32,39 +32,39 @@ def require_labels(labels: Tensor, logits: Tensor | None = None) -> None:
 
 
 def require_sites(what: str, values: Tensor, labels: Tensor) -> None:
-    """(N, *S): a number for each label."""
+    """Require a float for each label: the shape of ``labels``, (N, *S)."""
     if not values.is_floating_point():
         raise TypeError(f"{what} must be floats, not {values.dtype}")
     require_shape(what, values, tuple(labels.shape))
 
 
 def require_alike(what: str, values: Tensor, like: Tensor) -> None:
-    """The shape of something else."""
+    """Require the shape of another tensor."""
     require_shape(what, values, tuple(like.shape))
 
 
 def require_shape(what: str, values: Tensor, shape: tuple[int, ...]) -> None:
-    """This shape."""
+    """Require exactly this shape."""
     if tuple(values.shape) != shape:
         raise ValueError(f"{what} must be {shape}, not {tuple(values.shape)}")
 
 
 def require_scalar(what: str, value: float | Tensor | None) -> None:
-    """A number, or a tensor of one."""
+    """Require a number, a 0-d tensor or None."""
     if isinstance(value, Tensor) and value.ndim:
         raise ValueError(f"{what} must be a number or a 0-d tensor, not {tuple(value.shape)}")
 
 
 def require_target(logits: Tensor, target: Target) -> None:
-    """Logits (N, C, *S), and labels and confidence (N, *S)."""
+    """Require logits (N, C, *S), and a target with labels and confidence (N, *S)."""
     require_labels(target.labels, logits)
     require_sites("confidence", target.confidence, target.labels)
 
 
 def require_values(logits: Tensor, target: Target) -> None:
-    """The same, and wherever there is a label, one that is a class and confidence that is a probability.
+    """Require the same, and that every label is a class and its confidence a probability.
 
-    Not looked at while a step is compiled or recorded.
+    Values are not checked while a step is compiled or captured.
     """
     require_target(logits, target)
     classes = logits.shape[1]

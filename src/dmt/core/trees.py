@@ -1,4 +1,4 @@
-"""Nested tuples of tensors: what a step takes, small enough to copy, regular enough to record."""
+"""Nested tuples of tensors, the form of a step's draws: they can be copied, and the step captured as a CUDA graph."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def tensors(tree: Any) -> Iterator[Tensor]:
-    """All tensors of a tree of (named) tuples, in order; None holds none."""
+    """Yield all tensors of a tree of (named) tuples in order, skipping None."""
     if isinstance(tree, Tensor):
         yield tree
     elif isinstance(tree, tuple):
@@ -20,7 +20,7 @@ def tensors(tree: Any) -> Iterator[Tensor]:
 
 
 def clone(tree: Any) -> Any:
-    """The same tree with tensors of its own."""
+    """Return the same tree with cloned tensors."""
     if isinstance(tree, Tensor):
         return tree.clone()
     if tree is None:
@@ -30,14 +30,14 @@ def clone(tree: Any) -> Any:
 
 
 def send(values: np.ndarray | float, device: torch.device) -> Tensor:
-    """Numbers of the host as a tensor on the device, without making either wait for the other."""
+    """Copy an array or number from the host to a tensor on the device, asynchronously on CUDA."""
     tensor = torch.as_tensor(values, dtype=None if isinstance(values, np.ndarray) else torch.float32)
-    # from pinned memory a copy can overlap with work; torch keeps the memory until the copy is done
+    # a copy from pinned memory can overlap with other work; torch keeps the memory until the copy is done
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 class Fetched:
-    """Tensors on their way to the host: the device goes on working, and nobody waits until `arrived` is asked."""
+    """Asynchronous copy of tensors to the host; nothing waits for the device until `arrived` is called."""
 
     def __init__(self, *tensors: Tensor) -> None:
         self._here, self._event = list(tensors), None
@@ -49,7 +49,7 @@ class Fetched:
             self._event.record()
 
     def arrived(self) -> list[np.ndarray]:
-        """The values, once they are here."""
+        """Wait for the copy to complete and return the values."""
         if self._event is not None:
             self._event.synchronize()
         return [each.numpy() for each in self._here]

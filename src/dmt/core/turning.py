@@ -1,4 +1,4 @@
-"""Images turned by quarters of a circle."""
+"""Rotation of images by multiples of 90 degrees."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,9 @@ QUARTERS = 4
 
 
 def turned(images: Tensor, quarters: Tensor) -> Tensor:
-    """Each image turned by its own number of quarters; of one that is no square, the largest square in its middle.
+    """Rotate each image counterclockwise by its own number of quarter turns.
+
+    In images that are not square, only the largest central square is rotated; the rest stays as it is.
 
     Args:
         images: (N, C, H, W).

@@ -1,12 +1,11 @@
-"""How much each pseudo label counts: the heart of Dynamic Mutual Training.
+"""Loss weights of pseudo labels: the core of Dynamic Mutual Training.
 
-Every weighting takes the student's logits and the stored target and returns ``(labels, weights)``. It returns
-labels too because flipping changes them. Nothing here carries a gradient, asks which task it is in, or computes
-in less than float32. Tensors that do not fit each other are refused, and so are labels that are no class and
-confidence that is no probability.
+Every weighting takes the student's logits and the stored target and returns ``(labels, weights)``: labels too, because
+DMT-Flip changes them. Everything here is without gradient, in float32, and the same for images and pixels. Tensors of
+shapes that do not fit raise an error, as do labels that are no class and confidences that are no probability.
 
-``gamma`` may be a number or a 0-d tensor. Switching the weighting off is `uniform`, never ``gamma=0``: with
-gamma 0 the third case of Eq. 6 still gets weight 0.
+``gamma`` may be a number or a 0-d tensor. To switch the weighting off, use `uniform`, not ``gamma=0``: with γ = 0, the
+third case of Eq. 6 still has weight 0.
 """
 
 from collections.abc import Callable
@@ -23,18 +22,19 @@ Weighted = tuple[Tensor, Tensor]
 Weighting = Callable[[Tensor, Target, Gamma, Gamma | None], Weighted]
 
 AGREE, NEGATIVE, POSITIVE = 0, 1, 2
-"""The cases of Eq. 6: agreement; disagreement the teacher wins (ties included); disagreement the student wins."""
+"""The cases of Eq. 6: teacher and student agree; they disagree and the student is not more confident than the teacher;
+they disagree and the student is more confident."""
 
 CASES = {"agree": AGREE, "negative": NEGATIVE, "positive": POSITIVE}
-"""By the names that journals and audits call them."""
+"""The cases by their names in journals and audits."""
 
 
 class Opinion(NamedTuple):
-    """What the student thinks of the teacher's labels. Every field is (N, *S)."""
+    """The student's predictions compared with the teacher's labels. Every field is (N, *S)."""
 
     labels: Tensor  # y_B, the student's own label
-    confidence: Tensor  # c_B, its probability
-    probability: Tensor  # p_B, what the student gives the teacher's label y_A
+    confidence: Tensor  # c_B, the student's probability of its own label
+    probability: Tensor  # p_B, the student's probability of the teacher's label y_A
     cases: Tensor  # AGREE, NEGATIVE or POSITIVE; IGNORE where the teacher gave no label
 
 
@@ -49,43 +49,43 @@ def opinion(logits: Tensor, target: Target) -> Opinion:
     shapes.require_target(logits, target)
     probabilities = logits.float().softmax(1)
     confidence, labels = probabilities.max(1)
-    # IGNORE cannot be an index: look up class 0 there, the result is masked by every caller
+    # IGNORE cannot be an index: look up class 0 there; every rule masks these sites
     index = target.labels.clamp_min(0).unsqueeze(1)
     probability = probabilities.gather(1, index).squeeze(1)
     return Opinion(labels, confidence, probability, cases_of(labels, confidence, target))
 
 
 def cases_of(labels: Tensor, confidence: Tensor, target: Target) -> Tensor:
-    """The cases of Eq. 6, from the student's labels and how sure it is of them."""
-    disagree = torch.where(confidence > target.confidence, POSITIVE, NEGATIVE)  # strict: a tie is the teacher's
+    """Return the cases of Eq. 6 from the student's labels and confidence; ``IGNORE`` where there is no target."""
+    disagree = torch.where(confidence > target.confidence, POSITIVE, NEGATIVE)  # strict: a tie is NEGATIVE
     return torch.where(labels == target.labels, AGREE, disagree).where(target.labels != IGNORE, IGNORE)
 
 
 def uniform(logits: Tensor | None, target: Target, gamma: Gamma = 0.0, gamma2: Gamma | None = None) -> Weighted:
-    """Weight 1 for every labeled site (Curriculum Labeling, CBST). Reads neither logits nor gamma."""
+    """Give every labeled site weight 1 (Curriculum Labeling, CBST); values of logits and gamma are not used."""
     shapes.require_labels(target.labels, logits)
     return target.labels, (target.labels != IGNORE).float()
 
 
 def dynamic(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
-    """The dynamic weight, Eq. 6: p_B^γ1 on agreement, p_B^γ2 where the teacher is surer, 0 where the student is.
+    """DMT's dynamic weight, Eq. 6: p_B^γ1 on agreement; on disagreement p_B^γ2, or 0 if the student is more confident.
 
     Args:
         logits: (N, C, *S), the student's.
         target: the teacher's labels and confidence.
         gamma: γ1, for sites where both nets agree.
-        gamma2: γ2, for disagreement won by the teacher; γ1 if not given.
+        gamma2: γ2, for disagreement where the student is not more confident than the teacher; γ1 if not given.
     """
     return _weigh("dynamic", logits, target, gamma, gamma2)
 
 
 def naive(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
-    """DMT-Naive: p_B^γ at every labeled site, without cases."""
+    """DMT-Naive: weight p_B^γ at every labeled site, without distinguishing cases."""
     return _weigh("naive", logits, target, gamma, gamma2)
 
 
 def flip(logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
-    """DMT-Flip: as `dynamic`, but where the student is surer its own label is learned, weighted (1 − c_A)^γ2."""
+    """DMT-Flip: like `dynamic`, but a student that is more confident learns its own label, with weight (1 − c_A)^γ2."""
     return _weigh("flip", logits, target, gamma, gamma2)
 
 
@@ -96,7 +96,7 @@ def _weigh(name: str, logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamm
 
 @torch.no_grad()
 def judge(name: str, view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
-    """As the weighting of this name, from an opinion that the caller has already: a softmax is worth sharing."""
+    """Apply the weighting of this name, but not "uniform", to an opinion already computed, which saves a softmax."""
     shapes.require_alike("an opinion", view.cases, target.labels)
     shapes.require_scalar("gamma", gamma)
     shapes.require_scalar("gamma2", gamma2)

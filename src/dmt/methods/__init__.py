@@ -1,1 +1,1 @@
-"""What to train, in what order, on whose labels. Nothing here trains."""
+"""Methods as plans: what to train, in what order, on whose labels. Nothing is trained here."""

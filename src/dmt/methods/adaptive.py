@@ -1,4 +1,4 @@
-"""Methods whose threshold follows a memory: their options, their plans, and their facts for the catalogue."""
+"""FlexMatch, FreeMatch and SoftMatch: their options, plans and catalogue entries."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from dmt.options import option, require
 
 @dataclass(frozen=True)
 class FlexMatchOptions(StageOptions):
-    """Of FlexMatch."""
+    """Options of FlexMatch."""
 
     group: ClassVar[str] = "flexmatch"
 
@@ -23,7 +23,7 @@ class FlexMatchOptions(StageOptions):
 
 @dataclass(frozen=True)
 class FreeMatchOptions(StageOptions):
-    """Of FreeMatch."""
+    """Options of FreeMatch."""
 
     group: ClassVar[str] = "freematch"
 
@@ -39,7 +39,7 @@ class FreeMatchOptions(StageOptions):
 
 @dataclass(frozen=True)
 class SoftMatchOptions(StageOptions):
-    """Of SoftMatch."""
+    """Options of SoftMatch."""
 
     group: ClassVar[str] = "softmatch"
 

@@ -1,10 +1,10 @@
-"""Every method in a few lines: a shape of plan, a weighting, and its facts.
+"""The catalogue of all methods. Those that learn from stored labels differ in their plan and in the label weight:
 
 | method    | plan            | pseudo labels from | weight          |
 |-----------|-----------------|--------------------|-----------------|
 | baseline  | alone           | –                  | –               |
 | oracle    | alone           | –                  | –               |
-| online    | alone, twice    | itself, this step  | uniform         |
+| online    | alone, continued| itself, this step  | uniform         |
 | cl        | chain, restart  | the net before     | uniform         |
 | cbst      | chain, fine-tune| its earlier self   | uniform         |
 | graph-labels | chain, restart | its features    | uniform         |
@@ -13,11 +13,11 @@
 | dmt-naive | as dmt          | as dmt             | naive           |
 | dmt-flip  | as dmt          | as dmt             | flip            |
 
-Methods that label within the step are one stage each (`methods/online.py`, `adaptive.py`, `guessing.py`,
-`two_nets.py`, `online_pixels.py`).
+The other online methods, which label within the step, have one stage each (`methods/online.py`, `adaptive.py`,
+`guessing.py`, `two_nets.py`, `online_pixels.py`).
 
-With ``shape=pair`` the DMT family trains two lines that label for each other instead of one chain, and Baseline
-trains both nets on all labels, so that a pair is compared with a pair.
+With ``shape=pair``, DMT and its ablations train two lines that label for each other instead of one chain, and the
+Baseline trains both nets on all labels, so that a pair is compared with a pair.
 """
 
 from collections.abc import Iterable
@@ -32,49 +32,49 @@ from dmt.methods.recipe import Recipe
 
 
 def get(name: str) -> Method:
-    """A method by its name."""
+    """Return a method by its name."""
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]
 
 
 def plan(method: str, recipe: Recipe) -> Plan:
-    """The stages of a method under a recipe."""
+    """Return the plan of a method under a recipe."""
     return get(method).plan(recipe)
 
 
 def baseline() -> Method:
-    """What the others are compared with."""
+    """Return the Baseline, with which other methods are compared."""
     return next(method for method in METHODS.values() if method.baseline)
 
 
 def ceiling() -> Method:
-    """What no method can be expected to beat."""
+    """Return the Oracle, which is trained on all true labels: the upper bound for other methods."""
     return next(method for method in METHODS.values() if method.ceiling)
 
 
 def default() -> Method:
-    """What is trained if nobody asks for another."""
+    """Return the method that is trained by default."""
     return METHODS["dmt"]
 
 
 def alternatives(labeled: Labeled) -> list[Method]:
-    """What folds of a user's labels may prefer to the default."""
+    """Return the methods that cross-validation on a user's labels may choose instead of the default."""
     return [method for method in METHODS.values() if method.alternative and labeled in method.serves]
 
 
 def groups() -> dict[str, type[MethodOptions]]:
-    """The options that belong to single methods, by the name of their group."""
+    """Return the options classes of all methods that have options of their own, by the name of their group."""
     return {method.options.group: method.options for method in METHODS.values() if method.options is not None}
 
 
 def owners(group: str) -> list[Method]:
-    """The methods that read a group of options."""
+    """Return the methods that have this group of options."""
     return [method for method in METHODS.values() if method.options is not None and method.options.group == group]
 
 
 def with_baseline(names: Iterable[str]) -> list[str]:
-    """Some methods and, if the gain of any is asked for, a Baseline: last, so that a budget goes to them first."""
+    """Return methods without duplicates, and the Baseline if any needs one: last, so that they use a budget first."""
     wanted = list(dict.fromkeys(names))
     beside = [baseline().name] if any(get(name).compared for name in wanted) else []
     return list(dict.fromkeys([*wanted, *beside]))

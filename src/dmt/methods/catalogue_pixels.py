@@ -1,4 +1,4 @@
-"""Entries of the catalogue for methods of `methods/online_pixels.py`."""
+"""Catalogue entries of the methods in `methods/online_pixels.py`."""
 
 from dmt.methods import online_pixels
 from dmt.methods.method import Method

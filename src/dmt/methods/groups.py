@@ -1,7 +1,7 @@
-"""Options of one method, in a group of their own: ``--set online.threshold=0.95``, or a table of a TOML file.
+"""Groups of options that belong to a single method: ``--set online.threshold=0.95``, or a table in a TOML file.
 
-To add a group, write a frozen subclass of `MethodOptions` with its name, and name the class in the method's catalogue
-entry. It is then known to ``--set``, TOML files, ``dmt tune`` and ``dmt list options``.
+To add a group, write a frozen subclass of `MethodOptions` with the group's name, and pass the class as ``options`` in
+the method's catalogue entry. It is then known to ``--set``, TOML files, ``dmt tune`` and ``dmt list options``.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from dmt.options import option, require
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """What the options of every method have in common: the name of their group."""
+    """Base class of the options of a method, with the name of their group."""
 
     group: ClassVar[str]
 
 
 @dataclass(frozen=True)
 class OnlineOptions(MethodOptions):
-    """Of Online ST."""
+    """Options of Online ST."""
 
     group: ClassVar[str] = "online"
 
@@ -33,7 +33,7 @@ class OnlineOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class CBSTOptions(MethodOptions):
-    """Of CBST."""
+    """Options of CBST."""
 
     group: ClassVar[str] = "cbst"
 
@@ -44,7 +44,7 @@ class CBSTOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class GraphOptions(MethodOptions):
-    """Of graph labels."""
+    """Options of graph labels."""
 
     group: ClassVar[str] = "graph_labels"
 
@@ -61,22 +61,23 @@ Options = TypeVar("Options", bound=MethodOptions)
 
 @dataclass(frozen=True)
 class Groups:
-    """The options of single methods, asked for by their class: ``groups[OnlineOptions].threshold``.
+    """Options of single methods, looked up by their class: ``groups[OnlineOptions].threshold``.
 
-    Only what differs from its defaults is held, so that equal options are equal groups, whatever groups there are.
+    Only options that differ from their defaults are stored. So two `Groups` with the same values are equal, whichever
+    of them were given explicitly.
     """
 
     changed: frozenset[MethodOptions] = frozenset()
 
     @classmethod
     def of(cls, *options: MethodOptions) -> "Groups":
-        """Groups of which these differ from their defaults."""
+        """Return groups with these options; those equal to their defaults are dropped."""
         return cls(frozenset(each for each in options if each != type(each)()))
 
     def __getitem__(self, kind: type[Options]) -> Options:
         return next((each for each in self.changed if isinstance(each, kind)), kind())
 
     def replace(self, *options: MethodOptions) -> "Groups":
-        """These instead of what there was of their kinds."""
+        """Return groups in which these options replace those of the same class."""
         kinds = {type(each) for each in options}
         return Groups.of(*(each for each in self.changed if type(each) not in kinds), *options)

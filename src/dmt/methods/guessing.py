@@ -1,4 +1,4 @@
-"""Methods that guess soft labels and mix: their options, their plans, and their facts for the catalogue."""
+"""MixMatch and ReMixMatch: their options, plans and catalogue entries."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from dmt.options import option, require
 
 @dataclass(frozen=True)
 class MixMatchOptions(StageOptions):
-    """Of MixMatch."""
+    """Options of MixMatch."""
 
     group: ClassVar[str] = "mixmatch"
 
@@ -29,7 +29,7 @@ class MixMatchOptions(StageOptions):
 
 @dataclass(frozen=True)
 class ReMixMatchOptions(StageOptions):
-    """Of ReMixMatch."""
+    """Options of ReMixMatch."""
 
     group: ClassVar[str] = "remixmatch"
 

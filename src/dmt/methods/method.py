@@ -1,4 +1,4 @@
-"""What is known about a method beside what it trains: the facts that other rooms ask for instead of its name."""
+"""Catalogue entry of a method: the properties that other packages query instead of comparing its name."""
 
 import zlib
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from dmt.methods.plan import Plan
 from dmt.methods.recipe import Recipe
 
 Family = Literal["labels only", "stored labels", "online"]
-"""Where labels of unlabeled images come from: nowhere, a store that a finished net wrote, or the step itself."""
+"""Source of labels for unlabeled images: none, pseudo labels stored by an earlier stage, or the training step."""
 
 Labeled = Literal["images", "pixels"]
-"""What gets a label."""
+"""The sites that get labels."""
 
 COLORS = 8
-"""Of a report's page; the first, gray, is for what the others are compared with."""
+"""Number of colors on a report's page; the first, gray, is for the Baseline."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,20 @@ class Method:
     """One entry of the catalogue.
 
     Attributes:
-        name: as typed by a user.
-        title: as shown to people.
+        name: name in commands.
+        title: name in reports.
         summary: one line on what it does.
-        build: its plan under a recipe; it is handed the method's own options too, if there are any.
-        reference: who described it, where and when.
-        serves: what it can label.
-        baseline: whether it is what the others are compared with.
-        ceiling: whether it sees every label: no validation image is left to judge it by, it has no pseudo labels to
-            audit, and your own images, whose labels nobody knows, cannot have it.
-        alternative: whether folds of a user's labels may prefer it to the default, where all of a net can learn.
-        options: the class of its own options, ``online.…``.
-        tint: its color in reports, 0 to 7; by its name if left out.
+        family: source of labels for unlabeled images.
+        build: makes its plan from a recipe and, if it has options of its own, from those.
+        reference: authors, venue and year.
+        serves: the sites that it can label.
+        baseline: whether other methods are compared with it.
+        ceiling: whether it sees the true labels of all training images. Then no validation images are left to score
+            it, it has no pseudo labels to audit, and it is not available for a user's own images.
+        alternative: whether cross-validation on a user's labels may prefer it to the default, for nets without a
+            frozen encoder.
+        options: class of its own options, such as `FixMatchOptions`; None if it has none.
+        tint: its color in reports, 0 to 7; derived from the name if None.
     """
 
     name: str
@@ -53,26 +55,26 @@ class Method:
     tint: int | None = None
 
     def plan(self, recipe: Recipe) -> Plan:
-        """Its stages under a recipe."""
+        """Return its plan under a recipe, including pretraining if the recipe asks for it."""
         plan = self.build(recipe) if self.options is None else self.build(recipe, recipe.groups[self.options])
         return pretraining.begun(plan, recipe)
 
     @property
     def semi_supervised(self) -> bool:
-        """Whether it learns from unlabeled images, and so needs some."""
+        """Whether it learns from unlabeled images, and so requires some."""
         return self.family != "labels only"
 
     @property
     def compared(self) -> bool:
-        """Whether its gain is asked for, so that it needs a Baseline beside it."""
+        """Whether its gain is reported, so that it needs a Baseline to compare with."""
         return not (self.baseline or self.ceiling)
 
     @property
     def color(self) -> int:
-        """The same in every report."""
+        """Number of its color, the same in every report."""
         return self.tint if self.tint is not None else color_of(self.name)
 
 
 def color_of(name: str) -> int:
-    """A color for a name that has none of its own, never gray. Unlike ``hash`` it is the same in every process."""
+    """Derive a color other than gray from a name; unlike with ``hash``, it is the same in every process."""
     return 1 + zlib.crc32(name.encode()) % (COLORS - 1)

@@ -1,4 +1,4 @@
-"""Methods that label within the step: one stage each, from fresh nets. Their options, and how these become a plan."""
+"""Online methods, which label within the step, in one stage from fresh nets: their options and plans."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ HARD_HELP = "train on labels whose class has probability 0.7 or less, and at lea
 
 @dataclass(frozen=True)
 class StageOptions(MethodOptions):
-    """How the one stage of an online method is trained. What is none is as the recipe has it."""
+    """Options of the only stage of an online method. Where an option is None, the recipe's value is used."""
 
     epochs: int = option(100, "passes over the unlabeled images")
     labeled: int | None = option(None, "labeled images per step; none: batch_labeled")
@@ -55,8 +55,8 @@ class StageOptions(MethodOptions):
             require(f"{self.group}.{key}", value, value > 0, "greater than 0")
 
     def schedule(self, recipe: Recipe) -> Schedule:
-        """The same with what the recipe says filled in."""
-        # a rate is one of an optimizer: whoever takes the recipe's takes both, unless another was asked for
+        """Return the schedule, with options that are None filled in from the recipe."""
+        # a learning rate belongs to an optimizer: with the recipe's rate comes its adam or adamw, unless another is set
         adam = self.rate is None and self.optimizer == "sgd" and recipe.optimizer in ("adam", "adamw")
         descent = Descent(
             rate=self.rate or recipe.rate,
@@ -77,7 +77,7 @@ class StageOptions(MethodOptions):
 
 
 def one_stage(recipe: Recipe, own: StageOptions, objective: Objective) -> Plan:
-    """All of an online method: a stage named by its lines, from fresh nets."""
+    """Return the plan of an online method: a single stage from fresh nets, "A1" or, for two nets, "AB1"."""
     lines = LINES[: objective.lines]
     schedule = own.schedule(recipe)
     if objective.slow and schedule.ema is None:
@@ -90,7 +90,7 @@ def one_stage(recipe: Recipe, own: StageOptions, objective: Objective) -> Plan:
 
 @dataclass(frozen=True)
 class PseudoLabelOptions(StageOptions):
-    """Of Pseudo-Label."""
+    """Options of Pseudo-Label."""
 
     group: ClassVar[str] = "pseudo_label"
 
@@ -101,7 +101,7 @@ class PseudoLabelOptions(StageOptions):
 
 @dataclass(frozen=True)
 class PiModelOptions(StageOptions):
-    """Of the Π-model."""
+    """Options of the Π-model."""
 
     group: ClassVar[str] = "pi_model"
 
@@ -111,7 +111,7 @@ class PiModelOptions(StageOptions):
 
 @dataclass(frozen=True)
 class UDAOptions(StageOptions):
-    """Of UDA."""
+    """Options of UDA."""
 
     group: ClassVar[str] = "uda"
 
@@ -122,7 +122,7 @@ class UDAOptions(StageOptions):
 
 @dataclass(frozen=True)
 class FixMatchOptions(StageOptions):
-    """Of FixMatch."""
+    """Options of FixMatch."""
 
     group: ClassVar[str] = "fixmatch"
 
@@ -132,7 +132,7 @@ class FixMatchOptions(StageOptions):
 
 @dataclass(frozen=True)
 class FixMatchSegOptions(StageOptions):
-    """Of FixMatch-Seg."""
+    """Options of FixMatch-Seg."""
 
     group: ClassVar[str] = "fixmatch_seg"
 
@@ -142,7 +142,7 @@ class FixMatchSegOptions(StageOptions):
 
 @dataclass(frozen=True)
 class MeanTeacherOptions(StageOptions):
-    """Of Mean Teacher."""
+    """Options of Mean Teacher."""
 
     group: ClassVar[str] = "mean_teacher"
 
@@ -153,7 +153,7 @@ class MeanTeacherOptions(StageOptions):
 
 @dataclass(frozen=True)
 class MeanTeacherSegOptions(StageOptions):
-    """Of MT-Seg."""
+    """Options of MT-Seg."""
 
     group: ClassVar[str] = "mt_seg"
 
@@ -164,7 +164,7 @@ class MeanTeacherSegOptions(StageOptions):
 
 @dataclass(frozen=True)
 class CutMixSegOptions(StageOptions):
-    """Of CutMix-Seg."""
+    """Options of CutMix-Seg."""
 
     group: ClassVar[str] = "cutmix_seg"
 
@@ -175,7 +175,7 @@ class CutMixSegOptions(StageOptions):
 
 @dataclass(frozen=True)
 class CrossPseudoOptions(StageOptions):
-    """Of CPS."""
+    """Options of CPS."""
 
     group: ClassVar[str] = "cps"
 
@@ -185,7 +185,7 @@ class CrossPseudoOptions(StageOptions):
 
 @dataclass(frozen=True)
 class CrossPseudoPastedOptions(StageOptions):
-    """Of CPS with CutMix."""
+    """Options of CPS with CutMix."""
 
     group: ClassVar[str] = "cps_cutmix"
 

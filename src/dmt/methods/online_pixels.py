@@ -1,4 +1,4 @@
-"""Methods for pixels that label within the step, beside those of `methods/online.py`: their options and plans."""
+"""More online methods for pixels, beside those in `methods/online.py`: their options and plans."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,7 +19,7 @@ from dmt.options import option, require
 
 @dataclass(frozen=True)
 class ClassMixOptions(StageOptions):
-    """Of ClassMix."""
+    """Options of ClassMix."""
 
     group: ClassVar[str] = "classmix"
 
@@ -30,7 +30,7 @@ class ClassMixOptions(StageOptions):
 
 @dataclass(frozen=True)
 class AugSegOptions(StageOptions):
-    """Of AugSeg."""
+    """Options of AugSeg."""
 
     group: ClassVar[str] = "augseg"
 
@@ -41,7 +41,7 @@ class AugSegOptions(StageOptions):
 
 @dataclass(frozen=True)
 class UniMatchOptions(StageOptions):
-    """Of UniMatch."""
+    """Options of UniMatch."""
 
     group: ClassVar[str] = "unimatch"
 
@@ -51,7 +51,7 @@ class UniMatchOptions(StageOptions):
 
 @dataclass(frozen=True)
 class UniMatchV2Options(StageOptions):
-    """Of UniMatch V2."""
+    """Options of UniMatch V2."""
 
     group: ClassVar[str] = "unimatch_v2"
 
@@ -61,7 +61,7 @@ class UniMatchV2Options(StageOptions):
 
 @dataclass(frozen=True)
 class CCTOptions(StageOptions):
-    """Of CCT."""
+    """Options of CCT."""
 
     group: ClassVar[str] = "cct"
 
@@ -83,7 +83,7 @@ class CCTOptions(StageOptions):
 
 @dataclass(frozen=True)
 class JudgedOptions(StageOptions):
-    """What methods with a judge have in common."""
+    """Common options of methods with a discriminator."""
 
     judge_rate: float = option(1e-4, "learning rate of the discriminator (Adam)")
     judge_width: int = option(64, "channels of the discriminator's first layer")
@@ -99,7 +99,7 @@ class JudgedOptions(StageOptions):
 
 @dataclass(frozen=True)
 class AdvSemiSegOptions(JudgedOptions):
-    """Of AdvSemiSeg."""
+    """Options of AdvSemiSeg."""
 
     group: ClassVar[str] = "adv_semi_seg"
 
@@ -118,7 +118,7 @@ class AdvSemiSegOptions(JudgedOptions):
 
 @dataclass(frozen=True)
 class ImageJudgedOptions(JudgedOptions):
-    """What s4GAN has with and without its branch."""
+    """Common options of s4GAN with and without MLMT."""
 
     threshold: float = option(0.6, "images that the discriminator scores higher are trained on their own labels")
     semi: float = option(1.0, "weight of these labels")
@@ -129,14 +129,14 @@ class ImageJudgedOptions(JudgedOptions):
 
 @dataclass(frozen=True)
 class S4GANOptions(ImageJudgedOptions):
-    """Of s4GAN."""
+    """Options of s4GAN."""
 
     group: ClassVar[str] = "s4gan"
 
 
 @dataclass(frozen=True)
 class S4GANMultiLabelOptions(ImageJudgedOptions):
-    """Of s4GAN with MLMT."""
+    """Options of s4GAN with MLMT."""
 
     group: ClassVar[str] = "s4gan_mlmt"
 
@@ -157,7 +157,7 @@ class S4GANMultiLabelOptions(ImageJudgedOptions):
 
 @dataclass(frozen=True)
 class GCTOptions(JudgedOptions):
-    """Of GCT."""
+    """Options of GCT."""
 
     group: ClassVar[str] = "gct"
 
@@ -184,7 +184,7 @@ def unimatch_v2(recipe: Recipe, own: UniMatchV2Options) -> Plan:
 
 
 def cct(recipe: Recipe, own: CCTOptions) -> Plan:
-    kinds = tuple(kind for kind in KINDS if kind in own.perturbations)  # one order, so that stages are known again
+    kinds = tuple(kind for kind in KINDS if kind in own.perturbations)  # fixed order: it is part of a stage's identity
     descent = own.schedule(recipe).descent
     return one_stage(recipe, own, CCT(own.weight, own.ramp, own.decoders, descent, kinds, own.background))
 

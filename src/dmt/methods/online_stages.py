@@ -1,4 +1,4 @@
-"""An online method between a Baseline and the rounds: it continues the net that is to label (ours)."""
+"""Online stage: an online method that continues training the Baseline before it labels for round 1 (ours)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ _BUILDS: dict[str, tuple[Callable[..., Plan], type[StageOptions]]] = {
 
 
 def options_of(objective: str) -> type[StageOptions] | None:
-    """The options of such a stage, by the class name of its objective; None for other stages."""
+    """Return the options class of an online stage by the class name of its objective; None for other objectives."""
     for build, options in _BUILDS.values():
         (stage,) = build(Recipe(), options()).stages
         if type(stage.objective).__name__ == objective:
@@ -29,7 +29,10 @@ def options_of(objective: str) -> type[StageOptions] | None:
 
 
 def after(first: Stage, recipe: Recipe) -> tuple[Stage, ...]:
-    """The stage that continues ``first`` by the recipe's online method, with that method's own options; or none."""
+    """Return the online stage that continues ``first``, with the options of its method; empty if there is none.
+
+    Only the epochs come from the recipe's ``epochs_online_stage``.
+    """
     if recipe.online_stage == "none":
         return ()
     build, options = _BUILDS[recipe.online_stage]

@@ -1,4 +1,4 @@
-"""A method is a plan plus an objective. A plan is a tuple of stages; a stage is one training."""
+"""Plans: a method's stages in order. A stage is one training, with its objective, schedule and pseudo labels."""
 
 import math
 from dataclasses import dataclass
@@ -20,19 +20,20 @@ Line = Literal["A", "B"]
 
 @dataclass(frozen=True)
 class Labels:
-    """Whose pseudo labels a stage learns from, and how many of them.
+    """Which pseudo labels a stage learns from: the teacher, how it labels, and which labels are kept.
 
     Attributes:
-        by: the stage whose finished net labels all unlabeled images.
-        line: which of its nets.
-        fraction: α, the share that is kept, most confident first.
-        per_class: rank within each predicted class instead of over all.
-        copy: which of the teacher's nets labels: the raw one, its slow copy, or both by the mean of what they say.
-        noise: share of kept labels replaced by a wrong class. For stress tests only.
-        views: further views of every image, by the names of `labeling_views`, whose probabilities are averaged too.
-        soft: store what the teacher gives every class, beside its label (images).
-        renormalized: choose labels by probabilities divided by each class's threshold, as CBST does (images).
-        graph: spread the given labels over a graph of the teacher's features instead of taking its labels (images).
+        by: the teacher: name of the stage whose finished net labels all unlabeled images.
+        line: line of the teacher's net.
+        fraction: α, share of labels to keep, the most confident first.
+        per_class: rank labels within each predicted class instead of over all.
+        copy: which net of the teacher labels: the raw one, its EMA copy, or the mean of both in probabilities.
+        noise: share of kept labels replaced by a wrong class, for stress tests only.
+        views: names of additional `labeling_views`, over which probabilities are averaged.
+        soft: also store the probabilities of all classes (images only).
+        renormalized: rank labels by probabilities over each class's threshold, as CBST does (images only).
+        graph: propagate the given labels over a graph of the teacher's features instead of taking its predictions
+            (images only); None for predictions.
     """
 
     by: str
@@ -48,49 +49,53 @@ class Labels:
 
     @property
     def whole(self) -> bool:
-        """Whether what the teacher gives every class of an image is needed."""
+        """Whether the teacher's probabilities of all classes are needed."""
         return self.soft or self.renormalized
 
     @property
     def copies(self) -> tuple[Copy, ...]:
-        """The nets that are asked."""
+        """The teacher's nets that predict."""
         return ("raw", "ema") if self.copy == "mean" else (self.copy,)
 
     @property
     def seen(self) -> tuple[LabelingView, ...]:
-        """All views in which each of them sees an image, the plain one first."""
+        """All views of an image that each of these nets predicts, the original image first."""
         return labeling_views.every(self.views)
 
     @property
     def passes(self) -> float:
-        """Forward passes over an image that its label takes, those over a resized one counted by its pixels."""
+        """Forward passes that the label of an image takes; passes over a resized image count by its pixels."""
         return len(self.copies) * sum(view.pixels for view in self.seen) + (self.graph is not None)
 
 
 @dataclass(frozen=True)
 class Share:
-    """Difference-maximized sampling, Eq. 11: the head or the tail of the shuffled labeled list."""
+    """Part of the labels for difference-maximized sampling, Eq. 11: the head or tail of the shuffled labeled list."""
 
     portion: float
     side: Literal["head", "tail"]
 
     def slice(self, count: int) -> slice:
-        """Positions in the shuffled list; both sides drop ⌈(1 − portion)·n⌉."""
+        """Return the positions in the shuffled list; either side leaves out ⌈(1 − portion)·n⌉ of n."""
         kept = count - math.ceil(round((1.0 - self.portion) * count, 9))
         return slice(0, kept) if self.side == "head" else slice(count - kept, count)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One training, with its parents by name.
+    """One training, which refers to its parents by name.
 
     Attributes:
-        name: unique within the plan: lines and round, "A3".
-        lines: whose nets it trains; several at once if the objective wants that.
-        start: the stage whose nets of the same lines this one continues with; None for fresh nets.
-        truth: which labels it may see; "everything" only for the Oracle.
-        share: the part of the labeled list it sees; None for all.
-        before: a start for others, which knows no class yet: it is not scored, and no result shows it.
+        name: unique name within the plan, made of lines and round, e.g. "A3".
+        lines: lines of the nets it trains, as many as the objective trains together.
+        round: number of the round; 0 for a Baseline and for pretraining.
+        objective: loss of a step.
+        schedule: training length, batches and optimizer.
+        start: name of the stage whose nets of the same lines it continues to train; None for fresh nets.
+        labels: the pseudo labels it learns from; None for none.
+        truth: which given labels it sees; "everything" is for the Oracle only.
+        share: the part of the labeled images it sees; None for all.
+        before: whether it is pretraining for other stages, without classes: it is not scored and not among results.
     """
 
     name: str
@@ -109,18 +114,18 @@ class Stage:
             raise ValueError(f"stage {self.name} has lines {self.lines}, its objective {self.objective.lines}")
 
     def batch_plan(self, seed: int) -> BatchPlan:
-        """What the stage wants of its batches; ``seed`` is that of everything random in it."""
+        """Return how batches are composed; ``seed`` is the seed of all randomness in the stage."""
         objective, schedule = self.objective, self.schedule
         unlabeled = schedule.unlabeled if objective.views else 0
         return BatchPlan(schedule.labeled, unlabeled, objective.views, objective.labeled_view, seed)
 
     def cost(self, size: tuple[int, int] = (1, 1)) -> Cost:
-        """Images that a step sends through nets. ``size``: height and width, which no cost depends on so far."""
+        """Return the cost of a step; so far, no objective's cost depends on ``size``, height and width of images."""
         plan = self.batch_plan(seed=0)
         return self.objective.cost(BatchShape(plan.labeled, plan.unlabeled, *size))
 
     def steps_per_epoch(self, sizes: Sizes) -> int:
-        """⌈n/B⌉: a short last batch is filled from the next permutation, so that every step has one shape."""
+        """Return ⌈n/B⌉: a short last batch is filled from the next permutation, so that all batches have one shape."""
         if self.labels is not None:
             kept = sizes.unlabeled if sizes.pixels else selection.quota(self.labels.fraction, sizes.unlabeled)
             if not kept:
@@ -143,11 +148,11 @@ class Stage:
         return -(-count // size)
 
     def steps(self, sizes: Sizes) -> int:
-        """How many steps the stage is planned to take."""
+        """Return the planned number of steps."""
         return self.schedule.epochs * self.steps_per_epoch(sizes)
 
     def steps_over(self, kept: int) -> int:
-        """How many steps it takes over so many pseudo-labeled images; per class there may be more than planned."""
+        """Return the number of steps for ``kept`` pseudo-labeled images: with ``per_class``, more than planned."""
         return self.schedule.epochs * self._pass(kept)
 
     @property
@@ -159,7 +164,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """Stages in an order in which they can be trained. ``results`` are those that train a line last."""
+    """Stages in an order in which they can be trained.
+
+    Attributes:
+        stages: all stages; parents come before the stages that need them.
+        results: names of the last stage of each line.
+    """
 
     stages: tuple[Stage, ...]
     results: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A self-supervised start: one stage for each line of nets, from which all of its fresh nets begin."""
+"""Self-supervised pretraining: one stage per line, from which all fresh nets of that line start."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ KINDS: dict[str, SelfSupervised] = {"rotation": Rotation(), "simsiam": SimSiam()
 
 
 def begun(plan: Plan, recipe: Recipe) -> Plan:
-    """The plan with such a start for every stage that would begin with fresh nets."""
+    """Return the plan with a pretraining stage before all stages that would start with fresh nets, if asked for."""
     if recipe.pretrain == "none":
         return plan
     fresh = [stage for stage in plan.stages if stage.start is None]

@@ -1,4 +1,4 @@
-"""How methods for images were published: their options on CIFAR-10, and their scores."""
+"""Published options of methods for images on CIFAR-10, and their published scores."""
 
 from typing import Any
 
@@ -49,11 +49,12 @@ CIFAR10 = Groups.of(
     CoTeachingOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
     CoTeachingPlusOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
 )
-"""Optimizers and batches as published, lengths for about DMT's number of passes instead of 2²⁰ steps. UDA's EMA copy
-was published with a decay of 0.9999, over 500,000 steps; in trainings this short it would lag, so it is 0.999."""
+"""Optimizers and batches as published, but epochs chosen to match DMT's number of passes approximately, instead of 2²⁰
+steps. UDA's EMA copy was published with a decay of 0.9999 over 500,000 steps; in trainings this short it would lag
+behind, so it is 0.999."""
 
 FEW_LABELS = (ReMixMatchOptions(**_MIX | {"epochs": 640}, strong_views=1, weight_rotation=2.0),)
-"""What was published otherwise for 40 labels."""
+"""Options that were published with other values for 40 labels."""
 
 SCORES: dict[str, dict[str, float]] = {
     "cifar10-40": {
@@ -74,6 +75,6 @@ SCORES: dict[str, dict[str, float]] = {
         "dual-student": 91.11, "deep-co-training": 90.97,
     },
 }  # fmt: skip
-"""Accuracy in % as others published it for so many labels with a Wide ResNet 28-2, those of Dual Student and
-Deep Co-Training with CNN-13: other labels were drawn, training was longer, and for some the test set chose the
-checkpoint (docs/methods)."""
+"""Accuracy in % as published by others for this number of labels, with a Wide ResNet 28-2; for Dual Student and Deep
+Co-Training, with CNN-13. The labels were different ones, training was longer, and for some methods the checkpoint was
+chosen on the test set (docs/methods)."""

@@ -1,4 +1,4 @@
-"""How methods for pixels were published: their options, for nets that start from published parameters, and scores."""
+"""Published options of methods for pixels, for nets with pretrained encoders, and their published scores."""
 
 from typing import Any
 
@@ -53,12 +53,12 @@ VOC = Groups.of(
     S4GANMultiLabelOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
     GCTOptions(**_EIGHT, epochs=20, rate=1e-3),
 )
-"""PASCAL VOC: as published, for nets that start from published parameters."""
+"""Options as published for PASCAL VOC, for nets that start from pretrained parameters."""
 
 CITYSCAPES: tuple[MethodOptions, ...] = (
     CutMixSegOptions(**_FRENCH, epochs=60, labeled=4, unlabeled=4),
     AdvSemiSegOptions(**_DEEPLAB2, epochs=80, labeled=10, unlabeled=10),
-    # published for VOC only: about as many steps as there
+    # published for VOC only: here with about the same number of steps
     MeanTeacherSegOptions(**_EIGHT, epochs=73, rate=1e-3),
     GCTOptions(**_EIGHT, epochs=73, rate=1e-3),
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
@@ -69,12 +69,12 @@ CITYSCAPES: tuple[MethodOptions, ...] = (
     CrossPseudoPastedOptions(
         **_POLY, epochs=137, labeled=16, unlabeled=16, rate=4e-2, weight_decay=1e-4, weight=5.0, hard=0.08
     ),
-    CCTOptions(**_CCT, perturbations=(CHANNELS, SALIENT, NOISE, ADVERSARIAL)),  # no class of it is background
+    CCTOptions(**_CCT, perturbations=(CHANNELS, SALIENT, NOISE, ADVERSARIAL)),  # Cityscapes has no background class
     S4GANOptions(**_DEEPLAB2, epochs=100, labeled=8, unlabeled=8, threshold=0.7, judge_rate=1e-5),
     S4GANMultiLabelOptions(**_DEEPLAB2, epochs=100, labeled=8, unlabeled=8, threshold=0.7, judge_rate=1e-5),
 )
-"""Of methods that were published with others for it, or need others. Hard pixels: 200,000 of 2 × 801² in the
-code of UniMatch, 50,000 of 800² in that of CPS."""
+"""Options for Cityscapes of methods that were published with other options for it, or that need others. The shares of
+hard pixels are 200,000 of 2 × 801² as in the code of UniMatch, and 50,000 of 800² as in that of CPS."""
 
 SCORES: dict[str, dict[str, float]] = {
     "voc-1of106": {"cutmix-seg": 53.79},
@@ -87,5 +87,5 @@ SCORES: dict[str, dict[str, float]] = {
     "cityscapes-1of30": {"cutmix-seg": 51.20, "classmix": 54.07},
     "cityscapes-1of8": {"adv-semi-seg": 58.8, "s4gan": 59.3, "cutmix-seg": 60.34, "classmix": 61.35},
 }  # fmt: skip
-"""Mean IoU in % as others published it for so many labels, with another net, start, split or schedule than the preset's
-(docs/methods)."""
+"""Mean IoU in % as published by others for this number of labels, with another net, start, split or schedule than the
+preset's (docs/methods)."""

@@ -1,4 +1,4 @@
-"""The options of all methods: what a preset pins and a user may override."""
+"""The options that all methods share: presets set them, and users may override them."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -22,10 +22,17 @@ BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2", "sta
 
 @dataclass(frozen=True)
 class Round:
-    """What a recipe gives one round.
+    """The values of a recipe for one round.
 
     Attributes:
-        number: of its stages: from 1, or from 2 where an online stage comes first.
+        number: number of the round's stages: from 1, or from 2 if an online stage comes first.
+        fraction: share of pseudo labels to keep.
+        epochs: passes over the pseudo-labeled images.
+        rate: learning rate at the start.
+        mixup: Beta parameter of mixup; None for no mixup.
+        gamma: γ1.
+        gamma2: γ2; None for γ1.
+        start: whether its net is fresh or continues its teacher's.
     """
 
     number: int
@@ -42,7 +49,7 @@ class Round:
 class Recipe:
     """How the stages of every method are trained. The defaults are the paper's for CIFAR-10 with 4,000 labels.
 
-    What only one method reads is in ``groups``.
+    Options of a single method are in ``groups``.
     """
 
     batch: int = option(512, "images per step when training on labels only (Baseline, Oracle)")
@@ -150,7 +157,7 @@ class Recipe:
     groups: Groups = Groups()
 
     def __post_init__(self) -> None:
-        """Refuse values that no training could mean."""
+        """Check all values."""
         if self.rate_ramp not in ramps.RATES:
             raise unknown("rate_ramp", self.rate_ramp, ramps.RATES)
         counts = (
@@ -180,7 +187,7 @@ class Recipe:
         for key in ("momentum", "ema", "pseudo_noise"):
             require(key, getattr(self, key), 0 <= (getattr(self, key) or 0) < 1, "at least 0 and below 1")
         require("labeler", self.labeler, self.labeler == "raw" or self.ema is not None, "raw when ema is none")
-        labeling_views.every(self.labeling_views)  # refuses what is no view
+        labeling_views.every(self.labeling_views)  # raises ConfigError for unknown views
         for key in ("mixup", "mixup_round"):
             for value in self._values(key):
                 require(key, value, value in (None, "same") or value > 0, "greater than 0, or none")
@@ -201,11 +208,11 @@ class Recipe:
 
     @property
     def lists(self) -> tuple[str, ...]:
-        """Options that have one value for each round."""
+        """Names of the options that are given as a list with one value per round."""
         return tuple(key for key in BY_ROUND if isinstance(getattr(self, key), tuple))
 
     def rounds(self) -> tuple[Round, ...]:
-        """What each round gets."""
+        """Return the values for each round."""
         mixup = self.mixup if self.mixup_round == "same" else self.mixup_round
         first = 1 if self.online_stage == "none" else 2
         return tuple(

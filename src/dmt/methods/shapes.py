@@ -1,4 +1,4 @@
-"""Shapes of plan over labels and stored pseudo labels: alone, a chain of nets, a pair that label for each other."""
+"""Shapes of plans: labels alone, a chain in which each net labels for the next, a pair that label for each other."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,18 +21,18 @@ _STORED: dict[tuple[bool, bool], type[Stored]] = {
     (False, True): StoredAskedWeak,
     (True, True): StoredStrongAskedWeak,
 }
-"""By whether pseudo-labeled images come in strong views, and whether the student is asked in weak ones."""
+"""Objectives by whether pseudo-labeled images are in strong views, and whether weights come from weak views."""
 
 
 def alone(recipe: Recipe, truth: Literal["labeled", "everything"] = "labeled") -> Plan:
-    """Labels only: one stage, or one for each net of a pair."""
+    """Return the plan of training on labels only: one stage, or one for each net of a pair."""
     lines: tuple[Line, ...] = ("A", "B") if recipe.shape == "pair" and truth == "labeled" else ("A",)
     stages = tuple(_supervised(line, recipe, truth=truth) for line in lines)
     return Plan(stages, tuple(stage.name for stage in stages))
 
 
 def online(recipe: Recipe, own: OnlineOptions) -> Plan:
-    """A Baseline, then one long stage in which the net learns from its own present labels."""
+    """Return the plan of Online ST: a Baseline, then a stage in which its net also learns its own current labels."""
     first = _supervised("A", recipe)
     sizes = {"labeled": recipe.batch_labeled, "unlabeled": recipe.batch_pseudo}
     schedule = _schedule(recipe, own.epochs, recipe.rounds()[0].rate, **sizes)
@@ -41,12 +41,16 @@ def online(recipe: Recipe, own: OnlineOptions) -> Plan:
 
 
 def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = False) -> Plan:
-    """Algorithm 1: each net labels for the next, which starts afresh or continues from it.
+    """Return a chain (Algorithm 1): each net labels for the next, which is fresh or continues from it.
 
-    An online stage may come between the Baseline and the first round.
+    If the recipe has an online stage, it comes between the Baseline and the first round.
 
     Args:
-        restart: let nets start as the recipe says; otherwise every round continues.
+        recipe: the options.
+        weighting: a key of `core.weighting.WEIGHTINGS`.
+        restart: start the net of each round as the recipe says, by default fresh; otherwise every round continues the
+            net before.
+        per_class: rank pseudo labels within each class, whatever the recipe says.
     """
     recipe = replace(recipe, per_class=True) if per_class else recipe
     first = _supervised("A", recipe)
@@ -59,18 +63,18 @@ def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = Fa
 
 
 def class_balanced(recipe: Recipe, own: CBSTOptions) -> Plan:
-    """CBST: a chain that continues, every label counted alike, ranked or chosen by class."""
+    """Return the plan of CBST: one net, fine-tuned round by round on equally weighted labels selected per class."""
     plan = chain(recipe, "uniform", restart=False, per_class=True)
     return _with_labels(plan, renormalized=True) if own.renormalized else plan
 
 
 def graph_labels(recipe: Recipe, own: GraphOptions) -> Plan:
-    """CL with labels that spread over a graph of the teacher's features."""
+    """Return the plan of CL with labels that are propagated over a graph of the teacher's features."""
     return _with_labels(chain(recipe, "uniform", restart=True), graph=Graph(own.neighbors, own.reach))
 
 
 def _with_labels(plan: Plan, **changes: Any) -> Plan:
-    """The same with pseudo labels made otherwise."""
+    """Return the plan with changed fields in the `Labels` of all its stages."""
     stages = (
         stage if stage.labels is None else replace(stage, labels=replace(stage.labels, **changes))
         for stage in plan.stages
@@ -79,9 +83,9 @@ def _with_labels(plan: Plan, **changes: Any) -> Plan:
 
 
 def pair(recipe: Recipe, weighting: str) -> Plan:
-    """Algorithm 2: two lines, each fine-tuned on what the *previous* net of the other labeled.
+    """Return a pair (Algorithm 2): two lines, each fine-tuned on labels by the *previous* net of the other.
 
-    An online stage of each may come before the first round.
+    If the recipe has an online stage, it comes before the first round of each line.
     """
     share_a = None if recipe.share is None else Share(recipe.share, "head")
     share_b = None if recipe.share is None else Share(recipe.share, "tail")
@@ -89,14 +93,14 @@ def pair(recipe: Recipe, weighting: str) -> Plan:
     stages += [after for first in tuple(stages) for after in online_stages.after(first, recipe)]
     for each in recipe.rounds():
         a, b = stages[-2].name, stages[-1].name
-        # both learn from round i-1, never from the peer's fresh net of this round
+        # both learn from the nets of round i − 1, never from the peer's net of this round
         stages.append(_round("A", each, recipe, weighting, _labels(recipe, b, "B", each.fraction), a))
         stages.append(_round("B", each, recipe, weighting, _labels(recipe, a, "A", each.fraction), b))
     return Plan(tuple(stages), (stages[-2].name, stages[-1].name))
 
 
 def mutual(weighting: str) -> Callable[[Recipe], Plan]:
-    """A pair or a chain of fresh nets, as the recipe says."""
+    """Return a builder of DMT's plan with this weighting: a pair or a chain, as the recipe says."""
 
     def build(recipe: Recipe) -> Plan:
         return pair(recipe, weighting) if recipe.shape == "pair" else chain(recipe, weighting, restart=True)
@@ -115,7 +119,7 @@ def _supervised(
 
 
 def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Labels, start: str | None) -> Stage:
-    # γ belongs to the weighting: under uniform it would only split the identity of equal stages
+    # with uniform weights, γ has no effect, and must not make the identities of equal stages differ
     dynamic = weighting != "uniform"
     asked_weak = dynamic and recipe.weight_view == "weak"
     objective = _STORED[recipe.strong_pseudo, asked_weak](
@@ -125,7 +129,7 @@ def _round(line: Line, given: Round, recipe: Recipe, weighting: str, labels: Lab
         ramp=recipe.gamma_ramp if dynamic else False,
         mixup=given.mixup,
         double_statistics=recipe.double_statistics if dynamic else False,
-        # without a look of its own there is nothing to save
+        # without a weight pass there is nothing to save
         weight_every=recipe.weight_every if dynamic and (asked_weak or given.mixup is not None) else 1,
         class_weights=recipe.class_weights,
         soft=recipe.soft_labels,
@@ -146,7 +150,7 @@ def _schedule(recipe: Recipe, epochs: int, rate: float, labeled: int, unlabeled:
 
 
 def _afresh(recipe: Recipe, schedule: Schedule) -> Schedule:
-    """For nets whose heads know nothing yet."""
+    """Return the schedule for fresh nets, whose new heads may be trained first."""
     return replace(schedule, descent=replace(schedule.descent, head_first=recipe.head_first))
 
 

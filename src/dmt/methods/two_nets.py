@@ -1,4 +1,4 @@
-"""Options and plans of methods that train two nets of images at once, and of temporal ensembling."""
+"""Methods for images that train two nets at once, and temporal ensembling: options, plans and catalogue entries."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,7 +19,7 @@ from dmt.options import option, require
 
 @dataclass(frozen=True)
 class TemporalEnsemblingOptions(StageOptions):
-    """Of temporal ensembling."""
+    """Options of temporal ensembling."""
 
     group: ClassVar[str] = "temporal_ensembling"
 
@@ -34,7 +34,7 @@ class TemporalEnsemblingOptions(StageOptions):
 
 @dataclass(frozen=True)
 class DualStudentOptions(StageOptions):
-    """Of Dual Student."""
+    """Options of Dual Student."""
 
     group: ClassVar[str] = "dual_student"
 
@@ -52,7 +52,7 @@ class DualStudentOptions(StageOptions):
 
 @dataclass(frozen=True)
 class DeepCoTrainingOptions(StageOptions):
-    """Of Deep Co-Training."""
+    """Options of Deep Co-Training."""
 
     group: ClassVar[str] = "deep_co_training"
 
@@ -69,7 +69,7 @@ class DeepCoTrainingOptions(StageOptions):
 
 @dataclass(frozen=True)
 class GivenLabelsOptions(MethodOptions):
-    """Of methods for labels that may be wrong. What is none is as the Baseline has it."""
+    """Options of methods for noisy labels. Where an option is None, the Baseline's value is used."""
 
     epochs: int | None = option(None, "passes over the labels; none: epochs")
     labeled: int | None = option(None, "labeled images per step; none: batch")
@@ -92,7 +92,7 @@ class GivenLabelsOptions(MethodOptions):
         require(f"{self.group}.ramp", self.ramp, 0 <= self.ramp <= 1, "from 0 to 1")
 
     def schedule(self, recipe: Recipe) -> Schedule:
-        """The same with what the recipe says of the Baseline filled in."""
+        """Return the schedule, with options that are None filled in from the recipe's values for the Baseline."""
         descent = Descent(
             rate=self.rate or recipe.rate,
             optimizer=self.optimizer or recipe.optimizer,
@@ -114,14 +114,14 @@ class GivenLabelsOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class CoTeachingOptions(GivenLabelsOptions):
-    """Of Co-Teaching."""
+    """Options of Co-Teaching."""
 
     group: ClassVar[str] = "co_teaching"
 
 
 @dataclass(frozen=True)
 class CoTeachingPlusOptions(GivenLabelsOptions):
-    """Of Co-Teaching+."""
+    """Options of Co-Teaching+."""
 
     group: ClassVar[str] = "co_teaching_plus"
 
@@ -153,7 +153,7 @@ def co_teaching_plus(recipe: Recipe, own: CoTeachingPlusOptions) -> Plan:
 
 
 def _on_labels(recipe: Recipe, own: GivenLabelsOptions, objective: CoTeaching) -> Plan:
-    """One stage of two fresh nets that learn the given labels."""
+    """Return the plan of one stage that trains two fresh nets on the given labels."""
     stage = Stage(f"{''.join(LINES)}1", LINES, 1, objective, own.schedule(recipe))
     return Plan((stage,), (stage.name,))
 
@@ -210,4 +210,4 @@ METHODS = (
         options=CoTeachingPlusOptions,
     ),
 )
-"""For the catalogue."""
+"""Their catalogue entries."""

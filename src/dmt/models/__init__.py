@@ -1,1 +1,1 @@
-"""Nets, and how their parameters start."""
+"""Nets by name, and their initial parameters."""

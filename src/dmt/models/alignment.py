@@ -1,12 +1,12 @@
-"""Where features lie in the image, and how logits come back to the pixels they belong to.
+"""Positions of features in the image, and exactly aligned upsampling of logits to pixels.
 
 A convolution of stride 2 with symmetric padding has its output i at input 2i, so feature i of an encoder of stride s
-lies at pixel s·i. Bilinear upsampling with aligned corners draws it exactly there if the last feature lies on the
-last pixel: for sides of s·k + 1, as the 321 and 505 pixels of the reference. TensorFlow's "same" padding, which shifts
-features for even sides, is symmetric for these sides too. So images are padded to such a side, and logits cropped.
+lies at pixel s·i. Bilinear upsampling with aligned corners puts it exactly there if the last feature lies on the last
+pixel: for sides of s·k + 1, such as the 321 and 505 pixels of the reference. TensorFlow's "same" padding shifts
+features for even sides, but is symmetric for these sides. So images are padded to such a side, and logits are cropped.
 
-Encoders that cut the image into patches, such as ConvNeXt, have feature i in the middle of patch i, at pixel
-s·i + (s − 1)/2. For them sides of s·k are exact, and upsampling from middle to middle.
+Encoders that cut the image into patches, such as ConvNeXt, have feature i in the center of patch i, at pixel
+s·i + (s − 1)/2. For them, sides of s·k are exact, and upsampling goes from center to center.
 """
 
 import torch
@@ -15,23 +15,24 @@ from torch import Tensor, nn
 
 
 def padded(images: Tensor, stride: int, *, patches: bool = False) -> Tensor:
-    """Images (N, C, H, W) with zeros at the right and bottom, up to sides of stride·k + 1; for patches, stride·k."""
+    """Pad images (N, C, H, W) with zeros at the right and bottom to sides of stride·k + 1; for patches, stride·k."""
     size = (images.shape[-2], images.shape[-1])
     height, width = padded_size(size, stride, patches=patches)
     return F.pad(images, (0, width - size[1], 0, height - size[0]))
 
 
 def padded_size(size: tuple[int, int], stride: int, *, patches: bool = False) -> tuple[int, int]:
-    """Height and width of images after padding."""
+    """Return the height and width of images after `padded`."""
     over = 0 if patches else 1
     height, width = size
     return height + (over - height) % stride, width + (over - width) % stride
 
 
 def grow(features: Tensor, size: tuple[int, int], *, patches: bool = False) -> Tensor:
-    """Bilinear, first to first and last to last: from sides k + 1 to s·k + 1, exactly where features lie.
+    """Upsample features (N, F, h, w) bilinearly to ``size`` (H, W), exactly aligned with the pixels.
 
-    For patches, from sides k to s·k: each feature to the middle of its patch.
+    Corners are aligned, from sides k + 1 to s·k + 1. For patches, from sides k to s·k, each feature lands in the center
+    of its patch.
     """
     exact = features.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
     if features.is_cuda and features.requires_grad and exact and not patches:
@@ -40,7 +41,7 @@ def grow(features: Tensor, size: tuple[int, int], *, patches: bool = False) -> T
 
 
 def by_products(features: Tensor, size: tuple[int, int]) -> Tensor:
-    """The same as two matrix products: on a GPU the backward of `interpolate` adds up pixel by pixel, far slower."""
+    """Upsample with aligned corners by two matrix products: on a GPU, the backward of `interpolate` is far slower."""
     rows, columns = (
         _blend(into, of, features) for into, of in zip(size, features.shape[-2:], strict=True)
     )  # (H, h), (W, w)
@@ -48,23 +49,23 @@ def by_products(features: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def _blend(into: int, of: int, like: Tensor) -> Tensor:
-    """How much of each of ``of`` features goes into each of ``into`` pixels."""
+    """Return the matrix (into, of) of the linear interpolation from ``of`` features to ``into`` pixels."""
     places = torch.arange(into, device=like.device, dtype=like.dtype) * ((of - 1) / max(1, into - 1))
     features = torch.arange(of, device=like.device, dtype=like.dtype)
     return (1 - (places[:, None] - features).abs()).clamp_min(0)
 
 
 def crop(logits: Tensor, size: tuple[int, int]) -> Tensor:
-    """Logits of padded images, as large as the images were."""
+    """Crop logits of padded images to the original ``size`` (H, W)."""
     height, width = size
     return logits[..., :height, :width]
 
 
 class GrowBy(nn.Module):
-    """Upsampling by a whole factor for features whose side is a multiple, not one more: feature i lands on s·i.
+    """Aligned upsampling by an integer factor s, from sides k to s·k: feature i lands on pixel s·i.
 
-    Pixels after the last feature repeat it. Plain upsampling with aligned corners would draw the last feature on the
-    last pixel, s − 1 pixels too far, and everything before it in proportion.
+    Pixels after the last feature repeat it. Plain upsampling with aligned corners would put the last feature on the
+    last pixel, s − 1 pixels too far, and shift all others in proportion.
     """
 
     def __init__(self, factor: int) -> None:
@@ -78,7 +79,7 @@ class GrowBy(nn.Module):
 
 
 def replace_upsampling(net: nn.Module) -> None:
-    """Put `GrowBy` in place of every module of a library's net that upsamples with aligned corners."""
+    """Replace every `nn.Upsample` with aligned corners in a net by `GrowBy`, in place."""
     for module in list(net.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Upsample) and child.align_corners:

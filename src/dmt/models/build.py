@@ -1,4 +1,4 @@
-"""Nets by name: ``wrn-28-2`` or ``timm:resnet18`` for images, ``deeplab2:resnet101`` or ``fcn-16`` for pixels."""
+"""Build nets by name: ``wrn-28-2`` or ``timm:resnet18`` for images, ``deeplab2:resnet101`` or ``fcn-16`` for pixels."""
 
 import math
 import re
@@ -39,7 +39,7 @@ PIXEL_NETS: dict[str, str] = {
     "smp:ARCH/ENCODER": "any segmentation-models-pytorch net, e.g. smp:unet/resnet34 (pip install 'dmt-vision[smp]')",
 }
 DIVIDED = ("fcn-W", "deeplab2:ENCODER", "fpn:ENCODER", "smp:ARCH/ENCODER")
-"""Nets that are an encoder and a decoder."""
+"""Names of nets that consist of an encoder and a decoder, for error messages."""
 
 NETS: dict[str, str] = IMAGE_NETS | PIXEL_NETS
 _EXAMPLES = {
@@ -48,27 +48,28 @@ _EXAMPLES = {
 }
 
 OWN: dict[str, Callable[[int, int], nn.Module]] = {}
-"""Nets that users registered: name -> (classes, channels) -> module."""
+"""Builders of nets that users registered, by name: (classes, channels) -> module."""
 
 
 @dataclass(frozen=True)
 class NetSpec:
-    """What a net must fit: its images, its classes, how its input is normalized, and what gets a label."""
+    """Name of a net, and what it must fit: images, classes, input normalization, and whether sites are pixels."""
 
     name: str
     classes: int
     shape: tuple[int, int, int]  # (C, H, W)
     normalization: Normalization
     pixels: bool = False  # logits (N, C, H, W), not (N, C)
-    offset: int = neutral(0)  # where a frozen encoder's features begin among those of several
+    offset: int = neutral(0)  # first column of its encoder among stored features of several frozen encoders
 
 
 class Normalized(nn.Module):
-    """A net together with its input normalization, so that every net takes images in [0, 1].
+    """A net with its input normalization, so that every net takes images in [0, 1].
 
     Attributes:
-        class_filter: what switches classes off outside of training; None for nearly all nets. A net that was saved with
-            one gets one when it is loaded, so whoever builds nets by their names need not know of it.
+        body: the net itself, for normalized images.
+        class_filter: module that switches classes off outside of training; None for most nets. It is created when
+            the state of a net with a filter is loaded, so code that builds nets by name need not know about it.
     """
 
     mean: Tensor
@@ -87,12 +88,12 @@ class Normalized(nn.Module):
         return logits if self.class_filter is None or self.training else self.class_filter.switched(logits, normal)
 
     def presence(self, images: Tensor) -> Tensor:
-        """Logits (N, classes) of whether an image shows a class, of a net with a class filter."""
+        """Return multi-label logits (N, classes), whether each class occurs in the image, from the class filter."""
         assert self.class_filter is not None
         return self.class_filter(self._normal(images))  # type: ignore[no-any-return]
 
     def add_class_filter(self, width: int, classes: int, threshold: float = 0.0) -> None:
-        """Give the net a fresh class filter; its encoder is a copy of the net's own, as that is now."""
+        """Add a new class filter, whose encoder starts as a copy of the net's current encoder."""
         assert isinstance(self.body, EncoderDecoder)
         self.class_filter = ClassFilter(self.body.encoder_alone(), width, classes, threshold).to(self.mean.device)
         self.class_filter.train(self.training)
@@ -104,27 +105,27 @@ class Normalized(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *others)
 
     def embed(self, images: Tensor) -> Tensor:
-        """What the last layer reads, (N, F)."""
+        """Return the input of the last layer, (N, F)."""
         return embedding.embed(self.body, self._normal(images))
 
     def _normal(self, images: Tensor) -> Tensor:
-        if images.dim() < 4:  # features, as a frozen encoder gave them before
+        if images.dim() < 4:  # stored features of a frozen encoder
             return images
         return (images - self.mean) / self.std
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        """What the decoder takes, of a net that is an `EncoderDecoder`."""
+        """Return the feature maps for the decoder, for a net that is an `EncoderDecoder`."""
         assert isinstance(self.body, EncoderDecoder)
         return self.body.features((images - self.mean) / self.std)
 
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
-        """Logits of features, of images of that size."""
+        """Decode the features of images of ``size`` (H, W) to logits (N, classes, H, W)."""
         assert isinstance(self.body, EncoderDecoder)
         return self.body.decode(features, size)
 
 
 def build(spec: NetSpec, seed: int) -> Normalized:
-    """A fresh net whose parameters depend on the seed alone; the caller's random state is left as it was."""
+    """Build a fresh net, whose parameters depend on the seed alone; torch's random state does not change."""
     if spec.name not in OWN:
         _check_name(spec)
     with torch.random.fork_rng(devices=[]):
@@ -135,11 +136,15 @@ def build(spec: NetSpec, seed: int) -> Normalized:
 
 
 def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
-    """Make a net of one's own known by a name.
+    """Register a user-defined net under a name.
 
     Args:
-        make: (classes, channels) -> a module from images in [0, 1], normalized already, to logits: (N, classes) for
-            images, (N, classes, H, W) for pixels.
+        name: the name, which no built-in net may have.
+        make: (classes, channels) -> a module from images, already normalized, to logits: (N, classes) for images,
+            (N, classes, H, W) for pixels.
+
+    Raises:
+        ConfigError: if a built-in net has this name.
     """
     if names.kind(name) is not None:
         raise ConfigError(f"'{name}' is a net of ours already; give yours another name")
@@ -147,17 +152,20 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
 
 
 def forward_share(net: str) -> float:
-    """What it takes to see an image, of what it takes to learn from it, for forecasts.
+    """Return the cost of a forward as a share of forward and backward, for time forecasts.
 
-    Going backward costs twice as much as forward; nobody goes backward through a frozen encoder, and a decoder on one
-    is light.
+    A backward costs twice as much as a forward. Frozen encoders have no backward, and the decoder on one is light.
     """
     return {"frozen": 1.0, "frozen-fpn": 3 / 4}.get(names.kind(net) or "", 1 / 3)
 
 
 @torch.no_grad()
 def feature_maps(net: nn.Module, spec: NetSpec) -> tuple[FeatureMap, ...]:
-    """What the features of a net are like, from the finest to the coarsest."""
+    """Return the width and stride of each feature map for a net's decoder, from the finest to the coarsest.
+
+    Raises:
+        ConfigError: if the net cannot be split into encoder and decoder.
+    """
     if not isinstance(net, Normalized) or not isinstance(net.body, EncoderDecoder):
         raise ConfigError(
             f"net '{spec.name}' cannot be asked for features without its decoder, as this method does; "
@@ -166,12 +174,12 @@ def feature_maps(net: nn.Module, spec: NetSpec) -> tuple[FeatureMap, ...]:
     side, before = 128, net.training
     found = net.eval().features(torch.zeros(1, spec.shape[0], side, side, device=net.mean.device))
     net.train(before)
-    # features are as many as patches, or one more
+    # a map has as many features along a side as there are patches, or one more: hence the rounding
     return tuple(FeatureMap(each.shape[1], 2 ** round(math.log2(side / each.shape[-1]))) for each in found)
 
 
 def usual_normalization(body: nn.Module) -> Normalization | None:
-    """What published parameters of this net were trained with; None for nets that nobody publishes."""
+    """Return the input normalization of a net's published parameters, or None for nets without any."""
     config: dict[str, Any] = getattr(body, "pretrained_cfg", {})
     if not {"mean", "std"} <= config.keys():
         return None
@@ -179,7 +187,7 @@ def usual_normalization(body: nn.Module) -> Normalization | None:
 
 
 def for_channels(normalization: Normalization, channels: int) -> Normalization:
-    """The same for another number of channels: each gets the mean over those there were."""
+    """Adapt a normalization to another number of channels: each channel gets the mean over the original ones."""
     if len(normalization.mean) == channels:
         return normalization
     mean, std = (sum(values) / len(values) for values in (normalization.mean, normalization.std))
@@ -187,7 +195,7 @@ def for_channels(normalization: Normalization, channels: int) -> Normalization:
 
 
 def require_timm(net: str) -> None:
-    """Make ``import timm`` work, or say how to install it."""
+    """Make ``import timm`` work, or raise a ConfigError that says how to install it."""
     try:
         torchvision_pair.ensure()
         import timm  # noqa: F401
@@ -196,7 +204,7 @@ def require_timm(net: str) -> None:
 
 
 def size_hint(name: str) -> str:
-    """What to try instead of a size that a net of timm does not take; empty if nothing is known of it."""
+    """Return the end of an error message, with the size that a timm net was published for; empty if unknown."""
     import timm
 
     size = timm.get_pretrained_cfg_value(name, "input_size") if timm.is_model(name) else None
@@ -204,7 +212,7 @@ def size_hint(name: str) -> str:
 
 
 def timm_net(name: str, shape: tuple[int, int, int], **options: Any) -> nn.Module:
-    """A whole net of timm for images of a shape; the options are those of ``timm.create_model``."""
+    """Create a timm net for images of shape (C, H, W); ``options`` are passed to ``timm.create_model``."""
     import timm
 
     if not timm.is_model(name):
@@ -212,13 +220,13 @@ def timm_net(name: str, shape: tuple[int, int, int], **options: Any) -> nn.Modul
     channels, height, width = shape
     net: nn.Module
     try:
-        # nets with position embeddings must know the image size; convolutional ones refuse the option
+        # nets with position embeddings need the image size; convolutional ones reject the option
         net = timm.create_model(name, img_size=(height, width), in_chans=channels, **options)
     except TypeError:
         net = timm.create_model(name, in_chans=channels, **options)
     except (RuntimeError, AssertionError, ValueError) as error:
         if options.get("pretrained"):
-            raise  # it may be the network
+            raise  # the download may have failed
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(
             f"timm's '{name}' cannot be built for images of {height} × {width}: {reason}{size_hint(name)}"
@@ -228,7 +236,7 @@ def timm_net(name: str, shape: tuple[int, int, int], **options: Any) -> nn.Modul
 
 
 def _require_patches(name: str, net: nn.Module, size: tuple[int, int]) -> None:
-    """Refuse images that cannot be cut into whole patches: timm would drop what is left over without a word."""
+    """Reject image sizes that are no multiple of the patch size: timm would silently ignore the rest of the image."""
     from timm.layers.patch_embed import PatchEmbed
 
     embed: Any = getattr(net, "patch_embed", None)
@@ -244,7 +252,7 @@ def _require_patches(name: str, net: nn.Module, size: tuple[int, int]) -> None:
 
 
 def _check_name(spec: NetSpec) -> None:
-    """The name must exist, and be one for what the task labels."""
+    """Require a known name, of a net for the kind of sites that the task labels."""
     kind, nets = names.kind(spec.name), PIXEL_NETS if spec.pixels else IMAGE_NETS
     if kind in (names.IMAGE_KINDS if spec.pixels else names.PIXEL_KINDS):
         needs, labels = ("pixels", "images") if spec.pixels else ("images", "pixels")
@@ -296,7 +304,7 @@ def _image_body(spec: NetSpec) -> nn.Module:
 
 
 def _width(name: str) -> int:
-    """W of resnet8-W, mlp-W or fcn-W."""
+    """Return the width W in resnet8-W, mlp-W or fcn-W."""
     width = int(name.rpartition("-")[2])
     if width < 1:
         raise ConfigError(f"net '{name}': the width must be 1 or more")

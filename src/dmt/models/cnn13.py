@@ -1,11 +1,11 @@
-"""CNN-13: the net of the Π-model, Mean Teacher, Deep Co-Training, Dual Student and DAG, before Wide ResNets."""
+"""CNN-13, the net of the Π-model, Mean Teacher, Deep Co-Training, Dual Student and DAG, before Wide ResNets."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 SMALLEST = 12
-"""Pixels of a side, so that one is left before the last pooling."""
+"""Smallest side of an image in pixels, for which the last convolutions still have an output."""
 
 _LAYERS: tuple[tuple[int, int, int], ...] = (
     (128, 3, 1), (128, 3, 1), (128, 3, 1),
@@ -16,7 +16,7 @@ _LAYERS: tuple[tuple[int, int, int], ...] = (
 
 
 class Layer(nn.Sequential):
-    """A convolution with weight normalization, BatchNorm, LeakyReLU."""
+    """Convolution with weight normalization, BatchNorm, LeakyReLU."""
 
     def __init__(self, width_in: int, width: int, kernel: int, padding: int) -> None:
         conv = weight_norm(nn.Conv2d(width_in, width, kernel, padding=padding))
@@ -24,10 +24,10 @@ class Layer(nn.Sequential):
 
 
 class CNN13(nn.Module):
-    """Nine convolutions, two poolings with dropout after the third and the sixth, a mean, and a linear layer.
+    """Nine convolutions, max pooling and dropout after the third and the sixth, mean pooling, and a linear layer.
 
-    All layers have weight normalization, and each convolution a BatchNorm with scale and shift, as in Dual Student's
-    net; the originals had BatchNorm of means alone, and noise on their input.
+    All layers have weight normalization, and each convolution is followed by BatchNorm with scale and shift, as in Dual
+    Student's net. The original nets had mean-only BatchNorm, and noise on their input.
     """
 
     def __init__(self, classes: int, channels: int = 3) -> None:
@@ -43,9 +43,9 @@ class CNN13(nn.Module):
         self.head = weight_norm(nn.Linear(width_in, classes))
 
     def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes)."""
+        """Map images (N, C, H, W) to logits (N, classes)."""
         return self.head(self.embed(images))  # type: ignore[no-any-return]
 
     def embed(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to what the head reads, (N, 128)."""
+        """Map images (N, C, H, W) to the input of the head, (N, 128)."""
         return torch.mean(self.layers(images), dim=(2, 3))

@@ -1,8 +1,8 @@
-"""DeepLab-v2 on an encoder of timm: features at one eighth of the image, and parallel dilated convolutions on them.
+"""DeepLab-v2 on an encoder of timm: features at one eighth of the resolution, and parallel dilated convolutions.
 
-A ResNet keeps its stride up to layer2; after that dilation replaces it: the first block of layer3 has dilation 1
-and the rest 2, the first block of layer4 has 2 and the rest 4. So 321 pixels give 41 features. At an output stride of
-16 only layer4 dilates, and the branches of the head reach as many pixels with half the dilation.
+A ResNet keeps its strides up to layer2; after that, dilation replaces them: the first block of layer3 has dilation 1
+and the others 2, the first block of layer4 has 2 and the others 4. So 321 pixels give 41 features. At an output stride
+of 16, only layer4 is dilated, and the head's branches cover the same number of pixels with half the dilation.
 """
 
 from typing import Any, ClassVar
@@ -16,11 +16,11 @@ from dmt.models.encoder_decoder import EncoderDecoder
 
 STRIDES = (8, 16)
 DILATIONS = (6, 12, 18, 24)
-"""Of the head's branches, at a stride of 8."""
+"""Dilations of the head's branches, at an output stride of 8."""
 
 
 class DilatedSum(nn.Module):
-    """Parallel 3×3 convolutions from features to classes, one for each dilation, summed."""
+    """Sum of parallel 3×3 convolutions from features to classes, one for each dilation."""
 
     def __init__(self, width: int, classes: int, dilations: tuple[int, ...]) -> None:
         super().__init__()
@@ -33,9 +33,9 @@ class DilatedSum(nn.Module):
 
 
 class DeepLab(EncoderDecoder):
-    """An encoder that gives a list of feature maps, the last of which counts; a head; bilinear upsampling.
+    """An encoder, of whose feature maps the last one is used, a head, and bilinear upsampling.
 
-    Head and upsampling run in float32 under autocast too: coarser logits would make many confidences equal, and
+    Head and upsampling run in float32 even under autocast: less precise logits would make many confidences equal, and
     pseudo labels are ranked by confidence.
     """
 
@@ -48,7 +48,7 @@ class DeepLab(EncoderDecoder):
         self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        padded = alignment.padded(images, self.stride)  # sides of 8k + 1, where feature i lies at pixel 8i
+        padded = alignment.padded(images, self.stride)  # sides of stride·k + 1, so feature i lies at pixel stride·i
         return (self.encoder(padded)[-1],)  # (N, width, k + 1, k + 1)
 
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
@@ -59,7 +59,7 @@ class DeepLab(EncoderDecoder):
 
 
 def build(name: str, classes: int, channels: int, branches: int, stride: int = 8) -> DeepLab:
-    """A DeepLab on the timm encoder of that name, random parameters; timm must be there."""
+    """Build a DeepLab with random parameters on the timm encoder of that name; timm must be installed."""
     import timm
 
     if stride not in STRIDES:
@@ -76,6 +76,6 @@ def build(name: str, classes: int, channels: int, branches: int, stride: int = 8
         )
     except (TypeError, ValueError, AssertionError, NotImplementedError, RuntimeError) as error:
         raise refusal from error
-    if encoder.feature_info.reduction()[-1] != stride:  # some encoders take the option and ignore it
+    if encoder.feature_info.reduction()[-1] != stride:  # some encoders accept the option but ignore it
         raise refusal
     return DeepLab(encoder, encoder.feature_info.channels()[-1], classes, branches, stride)

@@ -1,4 +1,4 @@
-"""What the last layer of a net for images reads: one row of features for each image."""
+"""Input of the last layer of a net for images: one feature vector per image."""
 
 import torch
 from torch import Tensor, nn
@@ -7,7 +7,11 @@ from dmt.errors import ConfigError
 
 
 def embed(body: nn.Module, images: Tensor) -> Tensor:
-    """Features (N, F) of normalized images, by a net of ours or of timm."""
+    """Return the features (N, F) of normalized images, from a net with a method ``embed`` or a net of timm.
+
+    Raises:
+        ConfigError: if the net is neither.
+    """
     if hasattr(body, "embed"):
         return body.embed(images)  # type: ignore[no-any-return,operator]
     if hasattr(body, "forward_features") and hasattr(body, "forward_head"):
@@ -20,7 +24,7 @@ def embed(body: nn.Module, images: Tensor) -> Tensor:
 
 @torch.no_grad()
 def width(net: nn.Module, shape: tuple[int, int, int]) -> int:
-    """F, for images of a shape (C, H, W)."""
+    """Return the number of features F for images of shape (C, H, W)."""
     training, device = net.training, next(net.parameters()).device
     found = net.eval().embed(torch.zeros(1, *shape, device=device))  # type: ignore[operator]
     net.train(training)

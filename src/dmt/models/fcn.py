@@ -1,4 +1,4 @@
-"""A tiny fully convolutional net that labels the pixels of small images on a CPU."""
+"""Tiny fully convolutional segmentation net for small images on a CPU."""
 
 from typing import ClassVar
 
@@ -24,10 +24,11 @@ class Layer(nn.Sequential):
 
 
 class SmallFCN(EncoderDecoder):
-    """Down to a quarter in two strides, a residual middle of growing dilation, and up again along two skips.
+    """Downsampling to a quarter, residual layers of growing dilation, and upsampling with two skip connections.
 
-    Widths are w, 2w, 4w at full, half and quarter size. The middle sees 69 pixels, more than a small object; logits
-    come from full-size features, so that thin strokes keep their edges. Any image size will do.
+    Widths are w, 2w, 4w at full, half and quarter resolution. The middle layers have a receptive field of 69 pixels,
+    more than a small object; logits come from features at full resolution, so that thin strokes keep their edges.
+    Images may have any size.
     """
 
     only_decode: ClassVar[tuple[str, ...]] = ("up1", "merge", "up2", "head")
@@ -55,7 +56,7 @@ class SmallFCN(EncoderDecoder):
         full, half, quarter = features
         merged = self.merge(half + _grow(self.up1(quarter), half))
         last = F.relu(full + _grow(self.up2(merged), full))
-        with torch.autocast(last.device.type, enabled=False):  # rounded logits would make confidences equal
+        with torch.autocast(last.device.type, enabled=False):  # less precise logits would make confidences equal
             return self.head(alignment.crop(last, size).float())  # type: ignore[no-any-return]
 
 

@@ -1,7 +1,7 @@
-"""A feature-pyramid net on an encoder of timm: features of four strides, joined from the coarsest to the finest.
+"""Feature-pyramid net on an encoder of timm: features of four strides, merged from the coarsest to the finest.
 
-Where DeepLab keeps the encoder's stride low by dilation, this net leaves the encoder as it was published and gets
-the detail back from its earlier layers. So it is much cheaper, above all with depthwise convolutions.
+While DeepLab keeps the encoder's stride low by dilation, this net leaves the encoder as published and recovers detail
+from its earlier layers. So it is much cheaper, especially with depthwise convolutions (docs/decisions, 25).
 """
 
 from collections.abc import Sequence
@@ -17,26 +17,26 @@ from dmt.models.fcn import Layer
 
 STRIDES = (4, 8, 16, 32)
 WIDTH, WIDTH_FROZEN = 128, 64
-"""Channels of the decoder; on a frozen encoder a light one learns as much, in less than half the time."""
+"""Channels of the decoder; on a frozen encoder, a narrow one learns as much in less than half the time."""
 
 
 class Decoder(nn.Module):
-    """From features of four strides to one map at the finest of them, (N, width, h, w).
+    """Merge features of four strides into one map at the finest stride, (N, width, h, w).
 
-    Every level is brought to one width and one scale, the upsampled map of the coarser level is added, and a 3×3
-    convolution smooths the sum.
+    Every level is projected to the same width and normalized, the upsampled map of the next coarser level is added, and
+    a 3×3 convolution smooths the sum.
     """
 
     def __init__(self, channels: list[int], width: int) -> None:
         super().__init__()
-        # published features differ in scale by far, from level to level: BatchNorm lets all of them take part
+        # pretrained features differ widely in scale between levels: without BatchNorm, some would dominate
         self.laterals = nn.ModuleList(
             nn.Sequential(nn.Conv2d(each, width, 1, bias=False), nn.BatchNorm2d(width)) for each in channels
         )
         self.merges = nn.ModuleList(Layer(width, width) for _ in channels)
 
     def forward(self, features: Sequence[Tensor], patches: bool) -> Tensor:
-        """Features are given from the finest to the coarsest; `patches` says where they lie, as in `alignment`."""
+        """Merge features, given from the finest to the coarsest; ``patches`` as in `alignment`."""
         levels = [lateral(each) for lateral, each in zip(self.laterals, features, strict=True)]
         merges = list(self.merges)
         merged: Tensor = merges[-1](levels[-1])
@@ -46,15 +46,15 @@ class Decoder(nn.Module):
 
 
 class FPN(EncoderDecoder):
-    """An encoder, a decoder with skip connections, a head at one quarter of the image, and bilinear upsampling.
+    """An encoder, a decoder with skip connections, a head at a quarter of the resolution, and bilinear upsampling.
 
-    Head and upsampling run in float32 under autocast too, as in `DeepLab`.
+    Head and upsampling run in float32 even under autocast, as in `DeepLab`.
 
     Args:
-        encoder: from images to a list of feature maps, of which those of `STRIDES` count.
-        classes: how many there are.
-        patches: whether its features lie in the middle of patches, as in `alignment`.
-        frozen: whether the encoder stays as it starts, and only decoder and head learn.
+        encoder: a timm net from images to a list of feature maps; those with `STRIDES` are used.
+        classes: number of classes.
+        patches: whether features lie in the centers of patches, as in `alignment`.
+        frozen: whether the encoder keeps its initial parameters, so that only decoder and head are trained.
     """
 
     only_decode: ClassVar[tuple[str, ...]] = ("decoder", "head")
@@ -72,7 +72,7 @@ class FPN(EncoderDecoder):
         self.train()
 
     def train(self, mode: bool = True) -> "FPN":
-        """A frozen encoder always works as outside of training."""
+        """Set the mode, but keep a frozen encoder in eval mode."""
         super().train(mode)
         if self.frozen:
             self.encoder.eval()
@@ -94,13 +94,13 @@ class FPN(EncoderDecoder):
 
 
 def engine(net: nn.Module, device: torch.device) -> str | None:
-    """What computes the frozen encoder of a net, where that is not the same on every machine."""
+    """Return the library that computes a net's frozen encoder on a CPU; None if it has none, or on other devices."""
     frozen = any(isinstance(each, FPN) and each.frozen for each in net.modules())
     return onnx_encoder.engine() if frozen and device.type == "cpu" else None
 
 
 def build(name: str, classes: int, channels: int, *, frozen: bool) -> FPN:
-    """A feature-pyramid net on the timm encoder of that name, random parameters; timm must be there."""
+    """Build a feature-pyramid net with random parameters on the timm encoder of that name; timm must be installed."""
     import timm
 
     if not timm.is_model(name):
@@ -122,16 +122,17 @@ def build(name: str, classes: int, channels: int, *, frozen: bool) -> FPN:
 
 
 def _levels(encoder: Any) -> list[int]:
-    """Which of the encoder's feature maps have the strides, from the finest to the coarsest."""
+    """Return the positions of the encoder's last feature map at each of `STRIDES`."""
     reductions: list[int] = encoder.feature_info.reduction()
     last = {reduction: level for level, reduction in enumerate(reductions)}
     return [last[stride] for stride in STRIDES]
 
 
 def _lies(encoder: Any, channels: int, patches: bool) -> bool:
-    """Whether feature i lies at pixel s·i on every level, or in the middle of patch i.
+    """Return whether feature i lies at pixel s·i on every level or, if ``patches``, in the center of patch i.
 
-    Features at s·i + o take an image of s·(m − 1) + 2o + 1 pixels to be m, and one pixel less makes them one fewer.
+    If features lie at s·i + o, a side of s·(m − 1) + 2o + 1 pixels is the smallest one with m features. So the numbers
+    of features at that size and at one pixel less show whether the offset is o.
     """
     side = 2 * STRIDES[-1] + (not patches)
     expected = [side // stride + (not patches) for stride in STRIDES]
@@ -142,7 +143,7 @@ def _lies(encoder: Any, channels: int, patches: bool) -> bool:
 
 @torch.no_grad()
 def _sides(encoder: Any, channels: int, side: int) -> list[int]:
-    """How many features a square image has along a side, level by level; nothing if the encoder does not take it."""
+    """Return the side of each level's feature map for a square image; empty if the encoder rejects that size."""
     encoder.eval()
     try:
         features = encoder(torch.zeros(1, channels, side, side))

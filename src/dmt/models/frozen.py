@@ -1,4 +1,4 @@
-"""A published encoder with a classifier on its features: either only the classifier learns, or all of it."""
+"""Classifiers on a pretrained encoder: either only the head is trained, or the encoder too."""
 
 from typing import Any
 
@@ -7,59 +7,59 @@ from torch import Tensor, nn
 
 
 class OnEncoder(nn.Module):
-    """An encoder that always works as outside of training, and a head that tells classes by its features.
+    """A pretrained encoder, always in eval mode, and a linear head on its normalized features.
 
-    What BatchNorm layers of the encoder know of photos in general is better than what a small batch tells them.
+    The encoder's BatchNorm statistics, learned on many photos, are better than those of small batches.
 
     Args:
         encoder: from images to features (N, F).
         features: F.
-        classes: how many there are.
-        offset: where they begin among features of several encoders.
+        classes: number of classes.
+        offset: first column of these features among stored features of several encoders.
     """
 
     def __init__(self, encoder: nn.Module, features: int, classes: int, offset: int = 0) -> None:
         super().__init__()
         self.features, self.offset = features, offset
         self.encoder = encoder
-        # features of published nets differ in scale by far, from channel to channel and from size to size of image
+        # pretrained features differ widely in scale, between channels and between image sizes
         self.head = nn.Sequential(nn.BatchNorm1d(features, affine=False), nn.Linear(features, classes))
         self.pretrained_cfg: dict[str, Any] = getattr(encoder, "pretrained_cfg", {})
         self.encoder.eval()
 
     def train(self, mode: bool = True) -> "OnEncoder":
-        """The head's mode."""
+        """Set the mode of the head; the encoder stays in eval mode."""
         super().train(mode)
         self.encoder.eval()
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (N, C, H, W) to logits (N, classes)."""
+        """Map images (N, C, H, W) to logits (N, classes)."""
         return self.head(self.seen(images))  # type: ignore[no-any-return]
 
     def embed(self, images: Tensor) -> Tensor:
-        """The same to what the last layer reads, (N, F)."""
+        """Map images to the input of the last layer, (N, F)."""
         return self.head[0](self.seen(images))  # type: ignore[no-any-return]
 
     def seen(self, images: Tensor) -> Tensor:
-        """Features (N, F) by the encoder."""
+        """Return the encoder's features of images, (N, F)."""
         return self.encoder(images.contiguous(memory_format=torch.channels_last))  # type: ignore[no-any-return]
 
 
 class Frozen(OnEncoder):
-    """Only the head learns.
+    """Only the head is trained.
 
-    A hundred times fewer parameters, and nobody goes backward through the encoder: for CPUs and few labels.
+    There are a hundred times fewer parameters to train, and no backward through the encoder: for CPUs and few labels.
     """
 
     def __init__(self, encoder: nn.Module, features: int, classes: int, offset: int = 0) -> None:
         super().__init__(encoder.requires_grad_(False), features, classes, offset)
 
     def seen(self, images: Tensor) -> Tensor:
-        """Of images (N, C, H, W), or found among what encoders saw in them before.
+        """Return the features (N, F) of images (N, C, H, W), or select them from stored features.
 
-        That is (N, F), or (N, V, F) for several views of each image, of which the first counts; features of other
-        encoders may stand beside them.
+        Stored features are (N, F'), or (N, V, F') for several views of each image, of which the first is used. Their
+        columns may also hold features of other encoders.
         """
         if images.dim() == 4:
             return super().seen(images)
@@ -68,4 +68,4 @@ class Frozen(OnEncoder):
 
 
 class Tuned(OnEncoder):
-    """All of it learns: for photos unlike those that the encoder knows."""
+    """Encoder and head are trained: for photos unlike those of the encoder's pretraining."""

@@ -1,12 +1,13 @@
-"""Which parameters of a net are its encoder's, and which its head's."""
+"""Parameter groups of a net: its encoder and its head."""
 
 from torch import nn
 
 
 def encoder_names(net: nn.Module) -> set[str]:
-    """Names of the parameters that published starts fill: all but those of the layers that tell classes.
+    """Return the names of the encoder's parameters, which pretrained starts fill: all but those of the head.
 
-    Nets of ours say it by their attributes ``encoder`` and ``head``, those of timm by ``get_classifier``.
+    Nets with an ``encoder`` attribute have their encoder there. In other nets, the head is the layers that timm's
+    ``pretrained_cfg`` names as classifier or, without it, the attribute ``head``.
     """
     names = [name for name, _ in net.named_parameters()]
     if any(".encoder." in f".{name}" for name in names):

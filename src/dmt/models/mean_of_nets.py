@@ -1,4 +1,4 @@
-"""Several nets that answer as one: the mean of their probabilities."""
+"""Ensemble of several nets by the mean of their probabilities."""
 
 import math
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 
 class MeanOfNets(nn.Module):
-    """Gives the logarithm of the mean probability, (N, C, *S) float32, so softmax of it is that mean.
+    """Return the logarithm of the mean probabilities, (N, C, *S) float32, so that its softmax is that mean.
 
     Args:
-        nets: by the line they come from; all take the same images and know the same classes.
+        nets: nets by their line, all for the same images and classes.
     """
 
     def __init__(self, nets: Mapping[str, nn.Module]) -> None:

@@ -1,7 +1,7 @@
-"""What the name of a net says about it.
+"""Parse the names of nets.
 
-``KIND:NAME`` for nets of a library, ``KIND-SIZE`` or ``KIND`` for nets of this package. A DeepLab may end in
-``@STRIDE``.
+Names are ``KIND:NAME`` for nets of a library, and ``KIND-SIZE`` or ``KIND`` for nets of this package. The name of a
+DeepLab may end in ``@STRIDE``.
 """
 
 import re
@@ -10,7 +10,7 @@ IMAGE_KINDS = ("timm", "frozen", "tuned", "wrn", "resnet8", "mlp", "cnn13")
 PIXEL_KINDS = ("deeplab2", "deeplab2x2", "fpn", "frozen-fpn", "smp", "fcn")
 
 OUTPUT_STRIDE = 8
-"""Of a net that dilates, if its name says nothing else."""
+"""Output stride of a dilated net whose name does not give another one."""
 
 _STRIDE = re.compile(r"@(\d+)$")
 _PATCH = re.compile(r"patch(\d+)")
@@ -20,47 +20,47 @@ _NAME = re.compile(
 
 
 def kind(net: str) -> str | None:
-    """One of the kinds above; None for any other name, such as that of a net which a user registered."""
+    """Return the kind of a net, one of those above; None for any other name, such as that of a user-defined net."""
     match = _NAME.fullmatch(net)
     return match and next(filter(None, match.groups()))
 
 
 def inner(net: str) -> str:
-    """What a library calls its net: ``resnet18`` for ``timm:resnet18``."""
+    """Return a net's name in its library: ``resnet18`` for ``timm:resnet18``."""
     name = net.partition(":")[2]
     return _STRIDE.sub("", name) if dilates(net) else name
 
 
 def dilates(net: str) -> bool:
-    """Whether dilation replaces strides, so that an output stride can be chosen."""
+    """Return whether dilation replaces strides in a net, so that its output stride can be chosen."""
     return kind(net) in ("deeplab2", "deeplab2x2")
 
 
 def output_stride(net: str) -> int:
-    """Pixels from one feature to the next, of a net that dilates."""
+    """Return the output stride of a dilated net: pixels from one feature to the next."""
     match = _STRIDE.search(net)
     return int(match[1]) if match else OUTPUT_STRIDE
 
 
 def with_stride(net: str, stride: int) -> str:
-    """The same net with another output stride; names that have one, and nets that do not dilate, stay as they are."""
+    """Add an output stride to a net's name, unless it gives one already or the net is not dilated."""
     plain = not dilates(net) or stride == OUTPUT_STRIDE or _STRIDE.search(net)
     return net if plain else f"{net}@{stride}"
 
 
 def patch(net: str) -> int:
-    """Pixels of a side of the patches that the encoder cuts images into; 1 if its name speaks of none."""
+    """Return the side in pixels of the patches that the encoder cuts images into; 1 if its name has no patch size."""
     match = _PATCH.search(encoder(net) or "")
     return int(match[1]) if match else 1
 
 
 def is_frozen(net: str) -> bool:
-    """Whether the encoder stays as it starts, and only what is on top of it learns."""
+    """Return whether the encoder is frozen, so that only the layers on top of it are trained."""
     return kind(net) in ("frozen", "frozen-fpn")
 
 
 def encoder(net: str) -> str | None:
-    """What timm calls the encoder of a net; None for a net without one."""
+    """Return timm's name of a net's encoder; None for a net without a library's encoder."""
     match kind(net):
         case "timm" | "frozen" | "tuned" | "deeplab2" | "deeplab2x2" | "fpn" | "frozen-fpn":
             return inner(net)

@@ -1,4 +1,4 @@
-"""A frozen encoder by ONNX Runtime, which takes half the time that torch takes on a CPU."""
+"""Run frozen encoders by ONNX Runtime, which takes half as long as torch on a CPU."""
 
 import hashlib
 import importlib.util
@@ -13,22 +13,22 @@ import torch
 from torch import Tensor, nn
 
 Features = Callable[[Tensor], list[Tensor]]
-"""Images (N, C, H, W) to maps of features, one for each level."""
+"""Function from images (N, C, H, W) to a feature map for each level."""
 
 MOST = 4
-"""Encoders that are kept ready; a run has two."""
+"""Number of exported encoders that are kept in memory; a run uses two."""
 
 _ready: OrderedDict[str, Features | None] = OrderedDict()
 _known: WeakKeyDictionary[nn.Module, tuple[tuple[int, ...], str]] = WeakKeyDictionary()
 
 
 def engine() -> str:
-    """What computes frozen encoders on a CPU of this machine, wherever they can be exported."""
+    """Return the library that computes frozen encoders on this machine's CPU, if they can be exported."""
     return "torch" if importlib.util.find_spec("onnxruntime") is None else "onnxruntime"
 
 
 def suits(encoder: nn.Module, images: Tensor) -> bool:
-    """Whether these features could come from ONNX Runtime: on a CPU, nothing is learned, nobody records the call."""
+    """Return whether ONNX Runtime may compute these features: on a CPU, without gradients, not while tracing."""
     recorded = torch._C._get_tracing_state() is not None or torch.compiler.is_compiling()
     if recorded or images.device.type != "cpu" or images.dtype != torch.float32 or images.requires_grad:
         return False
@@ -37,7 +37,7 @@ def suits(encoder: nn.Module, images: Tensor) -> bool:
 
 
 def features(encoder: nn.Module, levels: Sequence[int], images: Tensor) -> list[Tensor]:
-    """The encoder's maps of these levels, without gradient, by ONNX Runtime or, if it cannot be exported, by torch."""
+    """Return the encoder's feature maps at these levels without gradient; by torch if it cannot be exported."""
     key = f"{_digest(encoder)} {levels} {images.shape[1]} {torch.get_num_threads()}"
     if key not in _ready:
         _ready[key] = _exported(encoder, levels, images.shape[1])
@@ -53,7 +53,7 @@ def features(encoder: nn.Module, levels: Sequence[int], images: Tensor) -> list[
 
 
 def _digest(encoder: nn.Module) -> str:
-    """Of all parameters and statistics; copies of an encoder share it. Read again only if one of them was changed."""
+    """Return a digest of all parameters and buffers, equal for copies of an encoder; recomputed only after changes."""
     tensors = encoder.state_dict(keep_vars=True)
     versions = tuple(part for each in tensors.values() for part in (each.data_ptr(), each._version))
     known = _known.get(encoder)
@@ -67,7 +67,7 @@ def _digest(encoder: nn.Module) -> str:
 
 
 class _Levels(nn.Module):
-    """The maps that count."""
+    """An encoder that returns only the feature maps of some levels."""
 
     def __init__(self, encoder: nn.Module, levels: Sequence[int]) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _Levels(nn.Module):
 
 
 def _exported(encoder: nn.Module, levels: Sequence[int], channels: int) -> Features | None:
-    """None for an encoder that cannot be exported, or says something else then."""
+    """Export an encoder; return None if that fails or if the exported one computes other features."""
     import onnxruntime
 
     module, example = _Levels(encoder, levels).eval(), torch.rand(2, channels, 65, 97)
@@ -95,10 +95,10 @@ def _exported(encoder: nn.Module, levels: Sequence[int], channels: int) -> Featu
                 )
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = torch.get_num_threads()
-            options.enable_mem_pattern = False  # photos have many sizes
+            options.enable_mem_pattern = False  # photos have many sizes, and patterns are made for fixed ones
             options.log_severity_level = 3
             session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except Exception:  # exporters fail in many ways; torch itself is there
+        except Exception:  # exporters fail in many ways; torch remains as a fallback
             return None
 
     def run(images: Tensor) -> list[Tensor]:

@@ -1,15 +1,15 @@
-"""A perceptron for rows of features, or for tiny images as rows of pixels."""
+"""Multilayer perceptron for feature vectors, or for tiny images as vectors of pixels."""
 
 from torch import Tensor, nn
 
 
 class Perceptron(nn.Module):
-    """Two hidden layers, each with BatchNorm and ReLU.
+    """Multilayer perceptron with two hidden layers, each with BatchNorm and ReLU.
 
     Args:
-        width: of the hidden layers.
-        classes: how many there are.
-        features: numbers in a row, of an image all of its pixels.
+        width: width of the hidden layers.
+        classes: number of classes.
+        features: length of an input vector; for images, the number of values in all channels.
     """
 
     def __init__(self, width: int, classes: int, features: int) -> None:
@@ -21,13 +21,13 @@ class Perceptron(nn.Module):
         self.head = nn.Linear(width, classes)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Images (N, C, H, W), or features (N, F), to logits (N, classes).
+        """Map images (N, C, H, W) or features (N, F) to logits (N, classes).
 
-        Features may be (N, V, F), several views of each image, of which the first counts.
+        Features may also be (N, V, F), for several views of each image, of which the first is used.
         """
         return self.head(self.embed(rows))  # type: ignore[no-any-return]
 
     def embed(self, rows: Tensor) -> Tensor:
-        """The same to what the head reads, (N, F)."""
+        """Map the same to the input of the head, (N, width)."""
         first = rows[:, 0] if rows.dim() == 3 else rows.flatten(1)
         return self.hidden(first)  # type: ignore[no-any-return]

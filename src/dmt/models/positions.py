@@ -1,4 +1,4 @@
-"""Position embeddings of a vision transformer, brought from the size it was published for to that of your images."""
+"""Resample the position embeddings of a vision transformer from its published image size to that of the task."""
 
 import math
 from collections.abc import Mapping
@@ -10,15 +10,15 @@ from dmt.models import start_names
 
 
 def resampled(tensors: Mapping[str, Tensor], body: nn.Module) -> dict[str, Tensor]:
-    """The same tensors, the position embeddings among them interpolated to the net's grid of patches.
+    """Return the given tensors, with position embeddings interpolated to the net's grid of patches.
 
-    Of nets without such a grid, and of grids that are not square, nothing is changed.
+    Nothing changes for nets without such a grid, or if the given embeddings are not of a square grid.
     """
     encoder: Any = getattr(body, "encoder", body)
     own, grid = getattr(encoder, "pos_embed", None), getattr(getattr(encoder, "patch_embed", None), "grid_size", None)
     if not isinstance(own, Tensor) or own.dim() != 3 or grid is None:
         return dict(tensors)
-    prefix = own.shape[1] - math.prod(grid)  # embeddings of tokens that are no patches
+    prefix = own.shape[1] - math.prod(grid)  # number of tokens that are no patches, such as the class token
     return {name: _fitted(name, tensor, own, list(grid), prefix) for name, tensor in tensors.items()}
 
 

@@ -1,4 +1,4 @@
-"""A small ResNet for tiny images on a CPU: three basic blocks."""
+"""Small ResNet for tiny images on a CPU: three basic blocks."""
 
 import torch
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class BasicBlock(nn.Module):
-    """conv-BN-ReLU-conv-BN plus shortcut, then ReLU."""
+    """Basic residual block: conv-BN-ReLU-conv-BN plus shortcut, then ReLU."""
 
     def __init__(self, width_in: int, width: int, stride: int) -> None:
         super().__init__()
@@ -36,10 +36,10 @@ class SmallResNet(nn.Module):
         self.head = nn.Linear(4 * width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes)."""
+        """Map images (N, C, H, W) to logits (N, classes)."""
         return self.head(self.embed(images))  # type: ignore[no-any-return]
 
     def embed(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to what the head reads, (N, F)."""
+        """Map images (N, C, H, W) to the input of the head, (N, F)."""
         features = self.blocks(F.relu(self.norm(self.stem(images))))
         return torch.mean(features, dim=(2, 3))

@@ -16,7 +16,7 @@ from dmt.types import IMAGENET, PADDING
 
 
 class Float32(nn.Sequential):
-    """Layers that run in float32 under autocast too, so that confidences do not become equal by rounding."""
+    """Layers that run in float32 even under autocast, so that confidences do not become equal by rounding."""
 
     def forward(self, features: Tensor) -> Tensor:
         with torch.autocast(features.device.type, enabled=False):
@@ -24,7 +24,10 @@ class Float32(nn.Sequential):
 
 
 class SmpNet(nn.Module):
-    """One of these nets for images of any size: padded right and below to multiples of `PADDING`, and cropped back."""
+    """A net for images of any size: they are padded at the right and bottom to multiples of `PADDING`, logits cropped.
+
+    Upsampling inside the net is replaced by aligned upsampling (`alignment.GrowBy`).
+    """
 
     def __init__(self, net: Any) -> None:
         super().__init__()
@@ -36,14 +39,14 @@ class SmpNet(nn.Module):
         self.pretrained_cfg: dict[str, Any] = asdict(IMAGENET)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes, H, W)."""
+        """Map images (N, C, H, W) to logits (N, classes, H, W)."""
         height, width = images.shape[-2:]
         padded = F.pad(images, (0, -width % PADDING, 0, -height % PADDING))
         return self.net(padded)[..., :height, :width]  # type: ignore[no-any-return]
 
 
 class DividedSmpNet(SmpNet, EncoderDecoder):
-    """One of those, nearly all, that are an encoder, a decoder and a head, one after the other."""
+    """A net that is a sequence of encoder, decoder and head, as nearly all of the library's are."""
 
     only_decode: ClassVar[tuple[str, ...]] = ("net.decoder", "net.segmentation_head")
 
@@ -57,7 +60,7 @@ class DividedSmpNet(SmpNet, EncoderDecoder):
 
 
 def _align_pyramid(net: nn.Module) -> None:
-    """A feature pyramid upsamples in code, not by a module: switch that off, and do it behind each block."""
+    """Align a feature pyramid: its blocks upsample in code, so switch that off and append a `GrowBy` instead."""
     from segmentation_models_pytorch.decoders.fpn.decoder import Conv3x3GNReLU
 
     for module in list(net.modules()):
@@ -68,7 +71,7 @@ def _align_pyramid(net: nn.Module) -> None:
 
 
 def build(name: str, classes: int, channels: int) -> SmpNet:
-    """ARCH/ENCODER with random parameters."""
+    """Build the net ARCH/ENCODER with random parameters."""
     smp = _package(name)
     architecture, _, encoder = name.partition("/")
     base = smp.base.SegmentationModel

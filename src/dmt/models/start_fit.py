@@ -1,4 +1,4 @@
-"""Which tensors of a parameter file fill which tensors of a net, and how to say so."""
+"""Match the tensors of a parameter file with those of a net, and describe the outcome."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dmt.models import start_names
 
-# how plain names of heads begin
+# prefixes of the plain names of heads
 _HEADS = ("fc.", "classifier.", "head.", "last.linear.", "decoder.", "segmentation.head.")
 
 
@@ -16,10 +16,10 @@ class Fit:
     """The outcome of `match`.
 
     Attributes:
-        filled: the net's names that found a tensor, with that tensor.
+        filled: tensors from the file by the net's names.
         encoder, head: all names of the net, in its order, without BatchNorm's step counters.
-        reasons: for each of those names that found nothing, why.
-        unused: the file's names that fill nothing.
+        reasons: why a name of the net has no tensor in the file, by name.
+        unused: names in the file that fill nothing.
     """
 
     filled: dict[str, Tensor]
@@ -34,11 +34,11 @@ class Fit:
 
     @property
     def first_misfit(self) -> str:
-        """The first tensor of the encoder that stays as it was, and why; empty if there is none."""
+        """Name of the encoder's first tensor that is not filled, and why; empty if all are filled."""
         return next((f"{name} {self.reasons[name]}" for name in self.encoder if name in self.reasons), "")
 
     def line(self, source: str) -> str:
-        """For people: what was filled from where, and all that was not."""
+        """Return one line for users: what was filled from ``source``, and what was not."""
         if not self.reasons:
             parts = [f"all {len(self.encoder) + len(self.head)} tensors of the net from {source}"]
         else:
@@ -58,7 +58,7 @@ class Fit:
 
 
 def match(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Fit:
-    """Pair tensors by plain name and shape."""
+    """Match a net's own tensors with the given ones by plain name and shape."""
     by_name: dict[str, list[str]] = {}
     for name in given:
         by_name.setdefault(start_names.plain(name), []).append(name)
@@ -67,7 +67,7 @@ def match(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Fit:
     used: set[str] = set()
     for name, tensor in own.items():
         candidates = by_name.get(start_names.plain(name), [])
-        # a file may hold two nets that both have a conv1: the shape tells which is meant
+        # a file may hold two nets that both have a conv1: the shape decides which is used
         for candidate in candidates:
             if (adapted := _adapted(given[candidate], tensor)) is not None:
                 filled[name] = adapted
@@ -83,7 +83,7 @@ def match(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Fit:
 
 
 def _adapted(given: Tensor, own: Tensor) -> Tensor | None:
-    """The given tensor if its shape fits; a first convolution of three colors fits gray images by summing them."""
+    """Return the given tensor if its shape fits; a first convolution for RGB is summed over colors for gray images."""
     if given.shape == own.shape:
         return given
     if given.dim() == own.dim() == 4 and given.shape[1] == 3 and own.shape[1] == 1:
@@ -99,7 +99,7 @@ def _reason(own: Tensor, candidates: list[Tensor]) -> str:
 
 
 def _counted(names: Iterable[str]) -> list[str]:
-    """Without BatchNorm's step counters, which old files lack and nothing needs."""
+    """Return the names without BatchNorm's step counters, which old files lack and nothing needs."""
     return [name for name in names if not name.endswith("num_batches_tracked")]
 
 

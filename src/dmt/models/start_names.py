@@ -1,7 +1,7 @@
-"""What published parameter files call their tensors, and what input their nets were trained on.
+"""Naming conventions of published parameter files, and the input normalization that they imply.
 
-Every convention ends as one `Published`: tensors by name, and the input normalization if the file implies one.
-Names are then compared in a *plain* form, without the wrappers that people put around an encoder.
+Files of every convention are converted to a `Published`: tensors by name, and the input normalization if the file
+implies one. Names are then compared in a *plain* form, without the prefixes of modules wrapped around an encoder.
 """
 
 import re
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dmt.types import Normalization
 
-CAFFE_MEAN = (122.675, 116.669, 104.008)  # of images in 0…255, as red, green, blue
+CAFFE_MEAN = (122.675, 116.669, 104.008)  # for images in 0…255, in the order red, green, blue
 CAFFE = Normalization(tuple(value / 255 for value in CAFFE_MEAN), (1 / 255,) * 3)
 LITE = Normalization((0.498,) * 3, (0.502,) * 3)
 UNIT = Normalization((0.0,) * 3, (1.0,) * 3)
@@ -31,14 +31,14 @@ _LITE_LATER = {
 
 @dataclass(frozen=True)
 class Published:
-    """Tensors by the name they have in our nets, and the input their net was trained on (None: the usual one)."""
+    """Tensors by their names in our nets, and the normalization they were trained with (None: the encoder's usual)."""
 
     tensors: dict[str, Tensor]
     normalization: Normalization | None = None
 
 
 def plain(name: str) -> str:
-    """A tensor's name without wrappers, and with dots for underscores: timm writes ``stem.0`` as ``stem_0`` too."""
+    """Return a name without wrapper prefixes, and with dots for underscores, as timm also writes ``stem_0``."""
     name = name.replace("_", ".")
     while wrapper := next((wrapper for wrapper in _WRAPPERS if name.startswith(wrapper)), None):
         name = name.removeprefix(wrapper)
@@ -46,7 +46,7 @@ def plain(name: str) -> str:
 
 
 def recognize(tensors: Mapping[str, Tensor], own_names: Iterable[str]) -> Published:
-    """Read a file's convention off its names. `own_names` are those of the net to be filled."""
+    """Convert a file's tensors by the convention of their names; ``own_names`` are those of the net to fill."""
     if {"mean", "std"} <= tensors.keys() and any(name.startswith("body.") for name in tensors):
         return _ours(tensors)
     if any(_CAFFE_HEAD in name for name in tensors):
@@ -57,14 +57,14 @@ def recognize(tensors: Mapping[str, Tensor], own_names: Iterable[str]) -> Publis
 
 
 def _ours(tensors: Mapping[str, Tensor]) -> Published:
-    """A net of a run of ours, which holds its normalization."""
+    """Convert a net of a run of this package, which contains its normalization."""
     mean, std = (tuple(tensors[key].flatten().tolist()) for key in ("mean", "std"))
     rest = {name: tensor for name, tensor in tensors.items() if name not in ("mean", "std")}
     return Published(rest, Normalization(mean, std))
 
 
 def _caffe(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """DeepLab-v2 as converted from Caffe: its head is layer5, and its first convolution takes blue, green, red."""
+    """Convert a DeepLab-v2 from Caffe: its head is called layer5, and its first convolution takes BGR images."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if plain(name) == "conv1.weight":
@@ -75,7 +75,7 @@ def _caffe(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _lite(tensors: Mapping[str, Tensor], own_names: Iterable[str]) -> dict[str, Tensor]:
-    """EfficientNet-Lite with blocks in one row, where timm has stages; the net to be filled says which are where."""
+    """Convert an EfficientNet-Lite with consecutively numbered blocks to timm's stages, as found in the net to fill."""
     found = (re.match(r"blocks\.(\d+)\.(\d+)\.", plain(name)) for name in own_names)
     stages = sorted({(int(match[1]), int(match[2])) for match in found if match})
     renamed: dict[str, Tensor] = {}

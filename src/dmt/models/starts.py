@@ -1,12 +1,12 @@
-"""Where a net's parameters start from: ``random``, ``timm``, ``wheel``, or a file.
+"""Initial parameters of a net: ``random``, ``timm``, ``wheel``, or a file.
 
-- ``timm``: the published parameters of timm's net of that name, from its cache or the network. A tag in the net's
-  name chooses among several: ``deeplab2:resnet101.tv_in1k``.
+- ``timm``: the published parameters of the timm net of that name, from its cache or the network. A tag in the net's
+  name selects one of several: ``deeplab2:resnet101.tv_in1k``.
 - ``wheel``: ImageNet parameters of tf_efficientnet_lite0, 1 or 2, installed as a package; no network at run time.
 - a file (.pth, .pt, .bin, .safetensors): an encoder with torchvision's or timm's names, AdvSemiSeg's COCO DeepLab-v2,
-  or a net of a run of ours. ``FILE#unit`` says that its net was trained on images in [0, 1] without normalization.
+  or a net of a run of this package. ``FILE#unit`` means that it was trained on images in [0, 1] without normalization.
 
-A start may bring its own input normalization, which replaces that of the net.
+If a start implies an input normalization, that replaces the net's.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from dmt.models.start_names import Published
 from dmt.types import Normalization
 
 WRAPPERS = ("state_dict", "model", "net")
-"""Under which keys training code keeps the parameters of a net."""
+"""Keys under which training code commonly stores a net's parameters."""
 
 NESTED = 4
-"""How deep they are looked for."""
+"""Number of nested dictionaries that are searched for these keys."""
 
 SUFFIXES = (".pth", ".pt", ".bin", ".safetensors")
 _UNIT = "#unit"
@@ -39,16 +39,16 @@ _UNIT = "#unit"
 
 @dataclass(frozen=True)
 class Start:
-    """A start that exists. `digest` depends on the content alone, so that moving a file changes no identity."""
+    """A start that exists. Its digest depends on content alone, so that moving a file changes no stage's identity."""
 
     name: str
     path: Path | None
     digest: str
-    unit: bool = False  # trained on images in [0, 1], not normalized
+    unit: bool = False  # trained on images in [0, 1] without normalization
 
 
 def resolve(text: str, net: str) -> Start:
-    """Find a start for the net of that name, and take its digest; nothing is loaded yet."""
+    """Find the start that a text names, for a net by name, and compute its digest; no parameters are loaded yet."""
     if text == "random":
         if names.is_frozen(net):
             raise ConfigError(
@@ -71,7 +71,7 @@ def resolve(text: str, net: str) -> Start:
 
 
 def load(net: Normalized, spec: NetSpec, start: Start) -> str:
-    """Fill the net, and say in one line what was filled and what was not."""
+    """Fill the net with the start's parameters; return one line on what was filled and what was not."""
     if start.name == "random":
         return "random parameters"
     own = net.body.state_dict()
@@ -96,7 +96,7 @@ def _set_normalization(net: Normalized, normalization: Normalization | None) -> 
 
 
 def _encoder_name(net: str, start: str) -> str:
-    """What timm calls the encoder of a net."""
+    """Return timm's name of a net's encoder; raise a ConfigError if it has none."""
     found = names.encoder(net)
     if found is None:
         raise ConfigError(f"start '{start}' needs a net with an encoder of timm, not '{net}'; give random or a file")
@@ -111,7 +111,7 @@ def _from_timm(spec: NetSpec) -> Published:
             net = build.timm_net(name, spec.shape, pretrained=True)
     except DmtError:
         raise
-    except Exception as error:  # no network, no cached file, nothing published: each transport has its own errors
+    except Exception as error:  # no network, no cached file or nothing published: there are many types of errors
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"timm has no parameters of '{name}' to give here ({reason}); give a file") from error
     return Published(net.state_dict(), build.usual_normalization(net))
@@ -136,9 +136,9 @@ def _digest(path: Path) -> str:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
-    """All tensors of a file, from wherever in it they usually lie."""
+    """Return all tensors of a file by name, also if they are nested under the usual keys."""
     content = _safetensors(path) if path.suffix == ".safetensors" else _torch_file(path)
-    for _ in range(NESTED):  # a dictionary may hold itself
+    for _ in range(NESTED):  # bounded, since a dictionary may contain itself
         nested = [content[key] for key in WRAPPERS if isinstance(content, dict) and isinstance(content.get(key), dict)]
         if not nested:
             break
@@ -151,7 +151,7 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it is a tensor that parameters can be taken from: dense, on the host, of numbers."""
+    """Return whether a value is a tensor that can serve as parameters: dense, on the CPU, not quantized or complex."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.device.type != "cpu":
         return False
     return not (value.is_quantized or value.is_complex())
@@ -160,7 +160,7 @@ def _is_plain(value: Any) -> bool:
 def _safetensors(path: Path) -> Any:
     try:
         return files.load_tensors(path)
-    except Exception as error:  # its own type, and others for headers that are damaged
+    except Exception as error:  # safetensors' own type, and others for damaged headers
         raise ConfigError(f"{path} is no safetensors file or damaged ({error}); fetch it again") from error
 
 
@@ -172,6 +172,6 @@ def _torch_file(path: Path) -> Any:
             f"{path} holds more than tensors, and loading it could run foreign code; "
             "where you trust it, save only its state_dict() with torch.save and give that file"
         ) from error
-    except Exception as error:  # an unpickler that reads damaged bytes raises anything
+    except Exception as error:  # unpickling damaged bytes may raise any error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"{path} is no file of torch or damaged ({reason}); fetch it again") from error

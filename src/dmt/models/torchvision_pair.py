@@ -1,9 +1,9 @@
-"""Import torchvision beside a torch it was not built with.
+"""Import torchvision next to a torch that it was not built for.
 
-A torchvision built for CUDA next to a CPU-only torch registers none of its operators, and its import stops with
-"operator torchvision::nms does not exist" although nothing we use needs that operator. timm imports torchvision, so
-it would stop too. `ensure` answers exactly that error, by declaring the two operators' signatures and importing again.
-Where the pair matches, nothing is declared: declaring an operator twice would abort the process.
+A torchvision built for CUDA registers none of its operators next to a CPU-only torch, and its import fails with
+"operator torchvision::nms does not exist", although nothing we use needs that operator. timm imports torchvision, so it
+would fail too. `ensure` handles exactly that error: it declares the signatures of the two operators and imports again.
+If the two packages match, nothing is declared, since declaring an operator twice would abort the process.
 """
 
 import importlib
@@ -11,11 +11,11 @@ import sys
 
 import torch
 
-_declared: list[torch.library.Library] = []  # a library's declarations vanish with the object
+_declared: list[torch.library.Library] = []  # keeps the objects alive, since declarations vanish with them
 
 
 def ensure() -> None:
-    """Make ``import torchvision`` work; does nothing where it works already."""
+    """Make ``import torchvision`` work; do nothing if it already does."""
     try:
         importlib.import_module("torchvision")
         return

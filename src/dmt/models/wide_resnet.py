@@ -1,4 +1,4 @@
-"""WRN-d-k with pre-activation blocks, as the paper trained it on CIFAR-10 (docs/decisions, 11)."""
+"""Wide ResNet WRN-d-k with pre-activation blocks, as trained on CIFAR-10 in the paper (docs/decisions, 11)."""
 
 import torch
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Block(nn.Module):
-    """BN-ReLU-conv twice, plus a shortcut.
+    """Pre-activation block: BN-ReLU-conv twice, plus a shortcut.
 
     Where the width changes, the shortcut convolution takes the *activated* input, the same tensor as the residual
     branch; elsewhere the raw input passes unchanged.
@@ -53,11 +53,11 @@ class WideResNet(nn.Module):
         self.apply(_initialize)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to logits (N, classes)."""
+        """Map images (N, C, H, W) to logits (N, classes)."""
         return self.head(self.embed(images))  # type: ignore[no-any-return]
 
     def embed(self, images: Tensor) -> Tensor:
-        """(N, C, H, W) to what the head reads, (N, F)."""
+        """Map images (N, C, H, W) to the input of the head, (N, F)."""
         features = F.relu(self.norm(self.blocks(self.stem(images))))
         return torch.mean(features, dim=(2, 3))
 

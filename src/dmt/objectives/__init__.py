@@ -1,5 +1,6 @@
-"""What one step descends, by who teaches: `truth` (labels), `stored` (an earlier stage), `itself` (the net, now),
-`adaptive` (the same, by what it remembers), `guessing` (the same, by soft labels), `slow` and `slow_pasted` (its slow
-copy), `remembered` (itself, earlier), `peers` and `two_nets` (another net), `noisy` (labels that may be wrong),
-`judged` (a judge), `flaws` (another net, as a judge decides); `perturbed` and `auxiliary` change features inside the
-net. `self_supervised` has no classes yet."""
+"""Losses of one training step, by the teacher: `truth` (given labels), `stored` (pseudo labels of an earlier stage),
+`itself` (the net's own predictions), `adaptive` (the same, with adaptive thresholds), `guessing` (the same, as soft
+labels), `slow` and `slow_pasted` (the net's EMA copy), `remembered` (the net's earlier predictions), `peers` and
+`two_nets` (another net), `noisy` (given labels that may be wrong), `judged` (a discriminator), `flaws` (another net,
+chosen by a flaw detector). `perturbed` and `auxiliary` perturb features inside the net, `self_supervised` needs no
+labels at all."""

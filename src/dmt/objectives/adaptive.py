@@ -1,7 +1,7 @@
-"""FixMatch with a memory that tells how sure is sure enough: FlexMatch, FreeMatch, SoftMatch.
+"""FixMatch with thresholds or weights that adapt to past predictions: FlexMatch, FreeMatch, SoftMatch.
 
-All of them learn hard labels of weak views on strong ones, by one joint forward, as separate means over all labeled and
-all unlabeled images. What they remember is float32 or whole numbers, whatever a net computes in.
+In all of them, hard labels from weak views are the targets for strong views, in one joint forward. The labeled and the
+unlabeled term are separate means over all of their images. The memory is float32 or integer in any precision of nets.
 """
 
 from collections.abc import Mapping
@@ -17,22 +17,25 @@ from dmt.objectives.itself import joint, supervised, sure
 from dmt.types import IGNORE, STRONG, WEAK, Batch, BatchShape, Sizes
 
 SPREAD = 2.0
-"""Standard deviations of confidence in which SoftMatch's weight falls as far as a Gauss function does in one."""
+"""SoftMatch's weight falls like a Gaussian whose standard deviation is that of the confidence divided by this."""
 
 SMALLEST = 1e-12
-"""Share of the labels from which on a class counts as named."""
+"""A class counts as predicted if its moving share of the predicted labels is larger than this."""
 
 
 @dataclass(frozen=True)
 class FlexMatch(Objective):
-    """CE(x, y) + w·mean(1[max p(weak) ≥ τ·β_c/(2 − β_c)]·CE(strong, c)), c = argmax p(weak) (Zhang et al. 2021).
+    """FixMatch with lower thresholds for classes that are learned slowly (Zhang et al. 2021).
 
-    The memory holds the last class that each unlabeled image was given with confidence τ, if any; n_c of them hold
-    class c. β_c = n_c / max(all n, number of images without a class). So a class that is seldom learned has a lower
-    threshold, and at first everything teaches. The step's own labels are remembered for the next.
+    CE(x, y) + w·mean(1[max p(weak) ≥ τ·β_c/(2 − β_c)]·CE(strong, c)), where c = argmax p(weak).
+
+    The memory holds, for each unlabeled image, the last class that was predicted for it with confidence τ or more, if
+    any. With n_c images of class c, β_c = n_c / max(largest n, number of images without a class). So a class that is
+    rarely predicted with confidence has a lower threshold, and at first every image is used. The labels of a step enter
+    the memory after it.
 
     Attributes:
-        threshold: τ.
+        threshold: τ, the threshold of a class that is learned well.
         weight: w.
     """
 
@@ -63,12 +66,15 @@ class FlexMatch(Objective):
 
 @dataclass(frozen=True)
 class FreeMatch(Objective):
-    """CE(x, y) + w·mean(1[max p(weak) ≥ τ·p̃_c/max p̃]·CE(strong, c)) + v·Σ_c a_c·log b_c (Wang et al. 2023).
+    """FixMatch with thresholds that follow the net's confidence, and a fairness term (Wang et al. 2023).
 
-    The memory holds moving averages, all from 1/C: τ of the mean confidence on weak views, p̃ of their mean
-    probabilities, h̃ of the histogram of their labels. They are moved first and then used. a = p̃/h̃ and b = p̄/h̄, both
-    normalized, are the same of kept strong views in this step: gradient through p̄ alone, classes that none of them is
-    given are left out. The sign is the published one.
+    CE(x, y) + w·mean(1[max p(weak) ≥ τ·p̃_c/max p̃]·CE(strong, c)) + v·Σ_c a_c·log b_c, where c = argmax p(weak).
+
+    The memory holds moving averages over weak views, all starting at 1/C: τ of the mean confidence, p̃ of the mean
+    probabilities, h̃ of the histogram of predicted labels. They are updated before they are used. With the mean
+    probabilities p̄ and the histogram h̄ of this step's strong views that are kept, a = p̃/h̃ and b = p̄/h̄, both
+    normalized. Gradient flows through p̄ alone, and classes that are predicted for none of these views are left out.
+    The sign of the fairness term is the published one.
 
     Attributes:
         weight: w.
@@ -113,11 +119,14 @@ class FreeMatch(Objective):
 
 @dataclass(frozen=True)
 class SoftMatch(Objective):
-    """CE(x, y) + w·mean(exp(−min(c − μ, 0)²/(2σ²/4))·CE(strong, argmax p(weak))) (Chen et al. 2023).
+    """FixMatch with a weight that decreases with lower confidence, instead of a threshold (Chen et al. 2023).
 
-    c is the confidence after p(weak) was aligned to even classes; labels are those before. The memory holds moving
-    averages, moved first and then used: μ (from 1/C) and σ² (from 1, unbiased) of the confidence before alignment, as
-    in the paper, and p̃ of the mean probabilities, from those of the first step, by which p(weak) is aligned.
+    CE(x, y) + w·mean(exp(−min(c − μ, 0)²/(2σ²/4))·CE(strong, argmax p(weak))).
+
+    c is the confidence after p(weak) has been aligned with a uniform distribution of classes; the label is that before
+    alignment. The memory holds moving averages, which are updated before they are used: μ (starting at 1/C) and σ²
+    (starting at 1, unbiased) of the confidence before alignment, as in the paper, and p̃ of the mean probabilities
+    (starting with those of the first step), by which p(weak) is aligned.
 
     Attributes:
         weight: w.
@@ -160,31 +169,31 @@ class SoftMatch(Objective):
 
 
 def _learned(given: Tensor, classes: int) -> Tensor:
-    """β, (C,): how many images were given each class, as a share of the most frequent class or of those without one."""
-    # counted without telling the host, as torch.bincount would
+    """Return β, (C,): images per class over the largest of these counts and of the number of images without a class."""
+    # torch.bincount would synchronize with the host
     counts = given.new_zeros(classes + 1).scatter_add(0, given + 1, torch.ones_like(given))
     return counts[1:] / counts.max()
 
 
 def _eased(learned: Tensor) -> Tensor:
-    """β/(2 − β): convex, from 0 to 1."""
+    """Return β/(2 − β), a convex function from 0 to 1."""
     return learned / (2.0 - learned)
 
 
 def _given(given: Tensor, positions: Tensor, labels: Tensor, certain: Tensor) -> Tensor:
-    """The memory with what is certain now. An image that is there twice gets its last certain label."""
+    """Return the memory updated with this step's certain labels; an image that occurs twice gets its last one."""
     places = torch.arange(1, len(positions) + 1, device=positions.device) * certain
     last = ((positions[:, None] == positions) * places).max(1)
     return given.index_copy(0, positions, labels[last.indices].where(last.values > 0, given[positions]))
 
 
 def _fairness(found: Tensor, kept: Tensor, memory: Mapping[str, Tensor]) -> Tensor:
-    """Σ_c a_c·log b_c; 0 where nothing is kept."""
+    """Return FreeMatch's fairness term Σ_c a_c·log b_c; 0 if nothing is kept."""
     count = kept.sum().clamp_min(1.0)
     mean = (found * kept[:, None]).sum(0) / count
     shares = (targets.one_hot(found.argmax(1), found.shape[1]) * kept[:, None]).sum(0) / count
     told = shares > 0
-    # the share of a class that is never named fades to nothing, and what is divided by nothing to no number
+    # the moving share of a class that is never predicted decays to 0, and must not be divided by
     named = memory["labels"] > SMALLEST
     wanted = targets.normalized((memory["probabilities"] / memory["labels"].where(named, 1.0)).where(named, 0.0))
     given = targets.normalized((mean / shares.where(told, 1.0)).where(told, 0.0))

@@ -1,4 +1,4 @@
-"""The net's own decoder teaches others that see perturbed features: CCT."""
+"""CCT: the main decoder supervises auxiliary decoders that see perturbed features."""
 
 import math
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ DECODERS = "decoders"
 
 
 class SubPixel(nn.Module):
-    """Features to logits: a 1×1 convolution to classes, then doublings in which channels become pixels."""
+    """Decoder from features to logits: a 1×1 convolution to classes, then sub-pixel upsampling by factors of 2."""
 
     def __init__(self, width: int, classes: int, doublings: int) -> None:
         super().__init__()
@@ -33,19 +33,19 @@ class SubPixel(nn.Module):
         self.body = nn.Sequential(nn.Conv2d(width, classes, 1, bias=False), *steps)
 
     def forward(self, features: Tensor, size: tuple[int, int]) -> Tensor:
-        """(N, F, h, w) to (N, classes, H, W): feature i becomes the pixels from stride·i on."""
+        """Decode features (N, F, h, w) to (N, classes, H, W); feature i becomes the pixels from stride·i on."""
         return self.body(features)[..., : size[0], : size[1]]  # type: ignore[no-any-return]
 
 
 class CCTDraw(NamedTuple):
-    """What a step of CCT takes."""
+    """Schedule value and random seeds of one CCT step."""
 
-    ramp: Tensor  # 0-d
-    seeds: Tensor  # (U, 3, decoders of a kind) int64: of channels, of how much is salient, of what is cut out
-    maps: Tensor  # (2, decoders of a kind) int64: of noise, and of where adversarial noise begins
+    ramp: Tensor  # 0-d, up to 1
+    seeds: Tensor  # (U, 3, decoders per kind) int64: for dropped channels, the limit of saliency, and cutouts
+    maps: Tensor  # (2, decoders per kind) int64: for noise, and for the initial direction of adversarial noise
 
     def of(self, number: int) -> Seeds:
-        """Of the decoders of this number, one of each kind."""
+        """Return the seeds of the decoders with this number, one of each kind."""
         return Seeds(*self.seeds[:, :, number].unbind(1), *self.maps[:, number].unbind())
 
 
@@ -53,15 +53,15 @@ class CCTDraw(NamedTuple):
 class CCT(Objective):
     """CE(x, y) + w·r·mean_k |p_k(u) − p(u)|²/C: auxiliary decoders learn from the main one (Ouali et al. 2020).
 
-    Decoder k sees perturbed features of the last map. So encoder and auxiliary decoders learn from unlabeled images,
-    the main decoder from labels alone.
+    Auxiliary decoder k sees a perturbed version of the encoder's last feature map. So the encoder and the auxiliary
+    decoders learn from unlabeled images, and the main decoder from labels alone.
 
     Attributes:
-        weight: w, once its ramp is over.
-        ramp: the share of the stage over which it grows, by exp(−5(1 − t)²).
-        each: decoders for each kind of perturbation; those of `perturbations.FEWER` have a third of it, at least one.
-        descent: the decoders' rule.
-        kinds: of perturbations, by the names of `perturbations.KINDS` and in their order.
+        weight: w.
+        ramp: share of the stage over which r grows to 1, by exp(−5(1 − t)²).
+        each: decoders per kind of perturbation; kinds in `perturbations.FEWER` get a third of it, at least one.
+        descent: optimizer of the auxiliary decoders.
+        kinds: kinds of perturbations, names from `perturbations.KINDS` in the order of that.
         background: the class that is no object.
     """
 
@@ -79,7 +79,7 @@ class CCT(Objective):
 
     @property
     def decoders(self) -> list[tuple[str, int]]:
-        """Of every auxiliary decoder: what it sees, and its number among those that see the same."""
+        """Kind of perturbation of every auxiliary decoder, and its number among the decoders of that kind."""
         few = max(1, self.each // 3)
         return [(kind, number) for kind in self.kinds for number in range(few if kind in FEWER else self.each)]
 
@@ -119,5 +119,5 @@ class CCT(Objective):
 
 
 def _still(decoder: nn.Module, size: tuple[int, int], features: Tensor) -> Tensor:
-    """What a decoder says of features, without gradient to its parameters."""
+    """Return a decoder's logits, with gradient to the features and none to its parameters."""
     return judges.frozen(decoder, features, size)  # type: ignore[no-any-return]

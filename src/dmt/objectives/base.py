@@ -1,4 +1,4 @@
-"""What an objective is: frozen options, declared needs, and a pure `loss`. The trainer owns all state."""
+"""Base class of objectives: frozen options, declared requirements, and a pure `loss`. The trainer owns all state."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,59 +14,59 @@ from dmt.core.schedule import Descent
 from dmt.types import TRAIN, Batch, BatchShape, FeatureMap, Sizes
 
 LOOK = 1.0 / 3.0
-"""A forward without gradient costs about a third of forward and backward."""
+"""Approximate cost of a forward pass without gradient, relative to forward and backward."""
 
 
 class Net(Protocol):
-    """A net in training, as an objective sees it. Both calls give float32 logits (N, C, *S)."""
+    """A net in training, as an objective sees it. Logits are float32, (N, C, *S)."""
 
     def __call__(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
-        """Logits with gradient, in train mode; BatchNorm's running statistics may be left alone."""
+        """Return logits with gradient, in train mode, with or without updating BatchNorm's running statistics."""
 
     def input_gradient(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Where each image would have to go for the net to err more: ∂CE/∂image, in eval mode, without a trace."""
+        """Return ∂CE/∂image for each image, in eval mode, without changing gradients or statistics of the net."""
 
     def peek(self, images: Tensor, *, update_statistics: bool = False) -> Tensor:
-        """Logits of the net as it is now, in train mode, without gradient and, unless asked, without a trace."""
+        """Return logits in train mode without gradient and, by default, without updating running statistics."""
 
     def embed(self, images: Tensor, *, update_statistics: bool = True) -> Tensor:
-        """What the last layer of a net for images reads, (N, F) float32, with gradient, in train mode."""
+        """Return the input of the last layer of a net for images, (N, F) float32, with gradient, in train mode."""
 
 
 @runtime_checkable
 class DividedNet(Net, Protocol):
-    """The same for objectives that declare features. Both calls are with gradient, in train mode."""
+    """A net split into encoder and decoder, for objectives with ``features``: with gradient, in train mode."""
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Maps (N, F, h, w) that the decoder takes, from the finest to the coarsest, in the net's own precision."""
+        """Return the feature maps (N, F, h, w) that the decoder takes, finest first, in the net's own precision."""
 
     def decode(self, features: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
-        """Float32 logits of features, of images of that size (H, W)."""
+        """Return the float32 logits of features that come from images of that size (H, W)."""
 
 
 @runtime_checkable
 class ClassTeller(Protocol):
-    """A net, or a slow copy, of an objective with a class threshold."""
+    """A net, or its EMA copy, with an image classifier, for objectives with a ``class_threshold``."""
 
     def presence(self, images: Tensor) -> Tensor:
-        """Float32 logits (N, C) of whether a class is in an image, each on its own."""
+        """Return float32 multi-label logits (N, C): whether each class occurs in the image."""
 
 
 class Teacher(Protocol):
-    """A slow copy, as an objective sees it: eval mode, no gradient, float32 logits (N, C, *S)."""
+    """An EMA copy, as an objective sees it: eval mode, no gradient, float32 logits (N, C, *S)."""
 
     def __call__(self, images: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Everybody on stage in a step.
+    """The nets, modules and memory that take part in a step.
 
     Attributes:
-        nets: those that are trained, one for each line.
-        slow: their slow copies, if the objective asks for them.
+        nets: the nets in training, one for each line.
+        slow: their EMA copies, if the objective asks for them.
         parts: modules that are trained beside the nets, by name.
-        memory: small tensors that the step before left behind, by name.
+        memory: small tensors that are carried over from the previous step, by name.
     """
 
     nets: tuple[Net, ...]
@@ -76,26 +76,26 @@ class Cast:
 
     @property
     def net(self) -> Net:
-        """The only one."""
+        """The net, for an objective that trains only one."""
         (net,) = self.nets
         return net
 
     @property
     def divided(self) -> DividedNet:
-        """The only one, for an objective that declares features."""
+        """The only net, split into encoder and decoder, for an objective with ``features``."""
         (net,) = self.nets
         assert isinstance(net, DividedNet)
         return net
 
     @property
     def teacher(self) -> Teacher:
-        """The only slow copy."""
+        """The only EMA copy."""
         (teacher,) = self.slow
         return teacher
 
     @property
     def tellers(self) -> tuple[ClassTeller, ClassTeller]:
-        """The only net and its slow copy, for an objective with a class threshold."""
+        """The only net and its EMA copy, for an objective with a ``class_threshold``."""
         net, slow = self.net, self.teacher
         assert isinstance(net, ClassTeller)
         assert isinstance(slow, ClassTeller)
@@ -104,9 +104,9 @@ class Cast:
 
 @dataclass(frozen=True)
 class Part:
-    """A module trained beside the nets, by a rule of its own or, without one, by theirs.
+    """A module that is trained beside the nets, with its own optimizer or, if ``descent`` is None, with theirs.
 
-    It is saved with the stage and never shipped.
+    It is saved with the stage, but is not part of the finished nets.
     """
 
     module: nn.Module
@@ -115,7 +115,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a stage stands, and its randomness. What is drawn depends on the step, not on a history."""
+    """Position within a stage, and the source of its randomness, which depends on the step alone."""
 
     step: int
     steps: int
@@ -127,18 +127,18 @@ class Progress:
         return self.step / self.steps
 
     def stream(self, role: str) -> np.random.Generator:
-        """Random numbers of this step for one purpose."""
+        """Return the random numbers of this step for one purpose."""
         return streams.stream(self.seed, role, self.step)
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What came of a step.
+    """Result of one training step.
 
     Attributes:
-        total: the number to descend.
+        total: the loss to minimize, 0-d.
         logged: 0-d detached tensors for the journal, by name.
-        memory: what the next step finds in the cast's memory; what is not named stays as it was.
+        memory: new values of the memory for the next step, by name; others stay as they are.
     """
 
     total: Tensor
@@ -147,90 +147,92 @@ class Loss:
 
 
 class Cost(NamedTuple):
-    """Images that a step sends through nets, every view and every net counted; features decoded twice count once."""
+    """Number of images that pass through nets in a step, over all views and nets; decoding twice counts once."""
 
     learned: int  # forward and backward
     looked: int = 0  # forward alone
 
     @property
     def passes(self) -> float:
-        """The same in forward-backward passes."""
+        """The same, expressed in forward-backward passes."""
         return self.learned + LOOK * self.looked
 
 
 class Objective(ABC):
-    """Final subclasses are frozen dataclasses: their fields are the options, and enter a stage's identity.
+    """Loss of a training step. Concrete subclasses are frozen dataclasses: their fields enter a stage's identity.
 
-    What changes from step to step is drawn first, as a tree of tensors, and handed to `loss`. So `loss` is the same
-    tensor code in every step, and a step can be compiled or recorded as a CUDA graph.
+    Whatever changes from step to step is returned by `draw` as a tree of tensors and passed to `loss`. So `loss` is the
+    same tensor code in every step, and a step can be compiled or captured as a CUDA graph.
     """
 
     lines: ClassVar[int] = 1
-    """How many nets are trained together."""
+    """Number of nets that are trained together."""
 
     views: ClassVar[tuple[str, ...]] = ()
-    """Names of the views of unlabeled images that a step takes; without any, only labels teach."""
+    """Names of the views of unlabeled images in a batch; empty for training on labels only."""
 
     labeled_view: ClassVar[str] = TRAIN
-    """The kind of view that labeled images are seen in."""
+    """Kind of view of the labeled images."""
 
     slow: ClassVar[bool] = False
-    """Whether `loss` asks the slow copies."""
+    """Whether `loss` uses the EMA copies."""
 
     stored: ClassVar[bool] = False
-    """Whether a batch must bring stored pseudo labels."""
+    """Whether batches must contain stored pseudo labels."""
 
     teaches_encoder: ClassVar[bool] = False
-    """Whether unlabeled images teach the encoder alone: then a frozen one has nothing to learn from them."""
+    """Whether unlabeled images train the encoder only, so that a net with a frozen encoder cannot learn from them."""
 
     features: ClassVar[bool] = False
-    """Whether `loss` asks nets for features and decodes them itself."""
+    """Whether `loss` takes features from the nets and decodes them itself (`DividedNet`)."""
 
     input_gradient: ClassVar[bool] = False
-    """Whether `loss` takes a gradient with respect to images: then steps are neither compiled nor recorded."""
+    """Whether `loss` takes gradients with respect to images: such steps are neither compiled nor captured."""
 
     @property
     def embeds(self) -> bool:
-        """Whether `loss` asks nets for what their last layer reads."""
+        """Whether `loss` takes the input of the nets' last layer (`Net.embed`)."""
         return False
 
     @property
     def class_threshold(self) -> float | None:
-        """With a number, nets get a classifier of their own that `loss` can ask which classes an image shows.
+        """Probability below which an image classifier inside each net switches a class off; None for no classifier.
 
-        It is a part that ships: outside of training, nets then give no class of less probability.
+        `loss` can use the classifier through `Cast.tellers`. Unlike other parts it belongs to the finished nets:
+        outside of training, they predict no class to which it gives a lower probability.
         """
         return None
 
     def memory(self, sizes: Sizes, classes: int) -> Mapping[str, Tensor]:
-        """What the first step finds: tensors of fixed shape, small, on the host."""
+        """Return the memory that the first step finds: small tensors of fixed shape on the host, by name."""
         return {}
 
     def parts(self, channels: int, classes: int) -> Mapping[str, Part]:
-        """Modules to train beside the nets, fresh.
+        """Return new modules to train beside the nets, by name.
 
         Args:
-            channels: of what nets' last layers read, if the objective asks for that; else of images.
+            channels: width of the input of the nets' last layer if the objective ``embeds``, else of images.
+            classes: number of classes.
         """
         return {}
 
     def parts_on(self, features: tuple[FeatureMap, ...], classes: int) -> Mapping[str, Part]:
-        """Likewise those that work on features of nets, if the objective declares these."""
+        """Return new modules that work on the nets' feature maps, by name, for an objective with ``features``."""
         return {}
 
     @abstractmethod
     def cost(self, shape: BatchShape) -> Cost:
-        """What a step takes."""
+        """Return the cost of a step."""
 
     def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Any:
-        """Everything random or scheduled of one step: a tree of tensors."""
+        """Return everything random or scheduled in one step, as a tree of tensors."""
         return None
 
     @abstractmethod
     def loss(self, cast: Cast, batch: Batch, draw: Any) -> Loss:
-        """The loss of one step: tensor code only, with no host synchronization."""
+        """Return the loss of one step, computed by tensor code without host synchronization."""
 
 
 def detached(**numbers: Tensor) -> dict[str, Tensor]:
-    """Numbers for the journal."""
+    """Detach numbers for the journal."""
     return {name: number.detach() for name, number in numbers.items()}

@@ -1,4 +1,4 @@
-"""Two nets learn from whichever of them has fewer flaws at a pixel, as a detector sees it: GCT."""
+"""GCT: two nets; at each pixel, the one in which a flaw detector sees the smaller flaw teaches the other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,26 +19,27 @@ from dmt.types import IGNORE, WEAK, Batch, BatchShape
 
 DETECTOR = "detector"
 CLIP = 0.1
-"""Where no pixel of an image has more, it has no flaws."""
+"""An image whose flaw map is nowhere above this counts as free of flaws."""
 
 TINY = 1e-9
 
 
 @dataclass(frozen=True)
 class GCT(Objective):
-    """Σ_i CE(f_i, y) + w·r·mean |p_i − q_i|²/C + c·mean F(p_i)², where both have flaws (Ke et al. 2020).
+    """Σ_i [CE(f_i, y) + w·r·mean |p_i − q_i|²/C + c·mean F(p_i)²] + d·(loss of F) (Ke et al. 2020).
 
-    F is the detector, asked on [image; probabilities]; at each pixel q_i is of the net with the smaller flaw. It learns
-    where probabilities are far from the truth. Labeled images take part in every term.
+    F is the flaw detector; its input is [image; probabilities], and it learns from labeled images where probabilities
+    are far from the ground truth. At each pixel, q_i are the probabilities of the net with the smaller flaw. The third
+    term is 0 at pixels where not both nets have flaws above the threshold. Labeled images take part in every term.
 
     Attributes:
-        consistency: w, once its ramp is over.
-        ramp: the share of the stage over which it grows, by exp(−5(1 − t)²).
-        threshold: flaws above this count as 1, and pixels at which both nets have such flaws are corrected.
+        consistency: w.
+        ramp: share of the stage over which r grows to 1, by exp(−5(1 − t)²).
+        threshold: flaws above this count as 1 when nets are compared, and are corrected where both nets have them.
         correction: c.
-        detection: weight of the detector's own loss.
-        judge_rate: the detector's learning rate, by Adam.
-        judge_width: channels of its first layer.
+        detection: d, weight of the detector's own loss.
+        judge_rate: learning rate of the detector (Adam).
+        judge_width: channels of the detector's first layer.
     """
 
     lines: ClassVar[int] = 2
@@ -90,12 +91,12 @@ class GCT(Objective):
         return Loss(total + self.detection * detected, logged)
 
     def _better(self, mine: Tensor, theirs: Tensor, own: Tensor, other: Tensor) -> Tensor:
-        """Probabilities of the net with the smaller flaw, its own where flaws are equal."""
+        """Return, at each pixel, the probabilities of the net with the smaller flaw, ``mine`` where they are equal."""
         own, other = (torch.where(each > self.threshold, 1.0, each) for each in (own, other))
         return torch.where((other < own)[:, None], theirs, mine)
 
     def _detected(self, detector: torch.nn.Module, probabilities: Tensor, batch: Batch) -> Tensor:
-        """The squared error of the detector on labeled images."""
+        """Return the squared error of the detector on labeled images."""
         known = probabilities.detach()
         wanted = true_flaws(known, batch.truth)
         found = detector(torch.cat([batch.images, known], 1))
@@ -104,27 +105,30 @@ class GCT(Objective):
 
 @torch.no_grad()
 def flaw_map(raw: Tensor) -> Tensor:
-    """What the detector says, (N, H, W), as it is used: blurred, from 0 to 1 in every image that has flaws."""
+    """Blur the detector's output (N, H, W) and scale each image to 0 … 1; all 0 for images without flaws."""
     smooth = blurred(raw.clamp_min(0.0), 16)
     return scaled(smooth) * (smooth.amax((1, 2), keepdim=True) > CLIP)
 
 
 @torch.no_grad()
 def true_flaws(probabilities: Tensor, truth: Tensor) -> Tensor:
-    """½·Σ_c |onehot − p|, blurred, dilated and blurred again, from 0 to 1; 0 where there is no label."""
+    """Return the detector's target (N, H, W): ½·Σ_c |onehot − p|, blurred, dilated, blurred again and scaled to 0 … 1.
+
+    The difference is 0 where there is no label.
+    """
     apart = (one_hot(truth, probabilities) - probabilities).abs().sum(1) / 2 * (truth != IGNORE)
     dilated = F.max_pool2d(blurred(apart, 8)[:, None], 3, 1, 1)[:, 0]
     return scaled(blurred(dilated, 4))
 
 
 def scaled(maps: Tensor) -> Tensor:
-    """Every image from 0 to 1; 0 if it is the same everywhere."""
+    """Scale each map (N, H, W) to 0 … 1; constant maps become 0."""
     low, high = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
     return (maps - low) / (high - low + TINY)
 
 
 def blurred(maps: Tensor, part: int) -> Tensor:
-    """Maps (N, H, W) by a Gaussian as wide as one ``part``-th of the larger side, with repeated borders."""
+    """Blur maps (N, H, W) by a Gaussian kernel of about 1/``part`` of the larger side, with replicated borders."""
     radius = max(maps.shape[-2:]) // part // 2
     if radius == 0:
         return maps

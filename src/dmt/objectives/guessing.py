@@ -1,8 +1,8 @@
-"""Guess soft labels, then mix everything with everything: MixMatch, ReMixMatch.
+"""MixMatch and ReMixMatch: guess soft labels, then apply mixup across labeled and unlabeled images.
 
-Guesses come from a look in train mode that leaves no trace. Labeled and unlabeled images are mixed with one another,
-each by a λ of its own, and go through the net together: so BatchNorm's statistics are of both, as in the published
-code, which deals them out to batches in turn.
+Guesses come from a train-mode forward without gradient that does not update running statistics. Labeled and unlabeled
+images are mixed with each other, each with its own λ, and pass through the net together. So BatchNorm's statistics are
+of both, as in the published code, which interleaves them among its batches.
 """
 
 from collections.abc import Mapping
@@ -19,32 +19,33 @@ from dmt.objectives.itself import WEAK2
 from dmt.types import STRONG, WEAK, Batch, BatchShape, Sizes
 
 RECENT = 128
-"""So many steps ReMixMatch looks back for the classes that it gives."""
+"""Number of recent steps over which ReMixMatch averages its predicted class distribution."""
 
 TRUTH_EMA = 0.999
-"""Decay of the average by which ReMixMatch knows the classes that are true."""
+"""Decay of ReMixMatch's moving average of the class distribution of the labels."""
 
 ROTATION = "rotation"
 
 
 class MixDraw(NamedTuple):
-    """What a step of `MixMatch` takes."""
+    """Random draws and schedule values of one `MixMatch` step."""
 
-    ramp: Tensor  # 0-d
-    mix: SampleMix | None  # of [labeled; views of unlabeled images, one after the other]
+    ramp: Tensor  # 0-d, from 0 to 1
+    mix: SampleMix | None  # for [labeled; views of unlabeled images, one view after the other]
 
 
 @dataclass(frozen=True)
 class MixMatch(Objective):
     """soft CE(x̃, ỹ) + w·r·mean |p(ũ) − q̃|²/C; q = sharpen(mean of p over two weak views) (Berthelot et al. 2019).
 
-    x̃ and ũ are [x; weak; weak2], each mixed with a partner among all of them, and so are their labels [y; q; q].
+    x̃ and ũ are [x; weak; weak2] after each has been mixed with a partner from all of them; their labels [y; q; q] are
+    mixed in the same way.
 
     Attributes:
-        temperature: of the sharpening.
-        mixup: α of λ ~ Beta(α, α), λ ← max(λ, 1 − λ), one for every sample; None for no mixup.
-        weight: w, of the unlabeled term, once its ramp is over.
-        ramp: the share of the stage over which it grows.
+        temperature: temperature of the sharpening.
+        mixup: α of λ ~ Beta(α, α), replaced by max(λ, 1 − λ), for every sample; None for no mixup.
+        weight: w.
+        ramp: share of the stage over which r grows from 0 to 1.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, WEAK2)
@@ -76,31 +77,33 @@ class MixMatch(Objective):
 
 
 class TurnDraw(NamedTuple):
-    """What a step of `ReMixMatch` takes."""
+    """Random draws and schedule values of one `ReMixMatch` step."""
 
-    ramp: Tensor  # 0-d
-    mix: SampleMix | None  # as of `MixMatch`
-    quarters: Tensor | None  # (U,) int64, by which strong views are turned
+    ramp: Tensor  # 0-d, from 0 to 1
+    mix: SampleMix | None  # as in `MixDraw`
+    quarters: Tensor | None  # (U,) int64, quarter turns of the strong views; None without the rotation term
 
 
 @dataclass(frozen=True)
 class ReMixMatch(Objective):
-    """MixMatch with aligned guesses that strong views learn, mixed and plain, and rotations (Berthelot et al. 2020).
+    """MixMatch with distribution alignment, strong views and rotation prediction (Berthelot et al. 2020).
 
-    soft CE(x̃, ỹ) + w·r·mean soft CE(ũ, q̃) + v·r·mean soft CE(strong, q) + s·mean CE(turned strong, quarters).
-    q = sharpen(align(p(weak))) is one guess for the weak view and all strong ones. The memory knows how often each
-    class was given (the mean of the last steps' probabilities) and how often it is true (a moving average over labels),
-    both from 1/C, and is used before it is moved. By how many quarters an image was turned is told by a linear layer on
-    what the net's last layer reads; features of frozen encoders cannot be turned, and have no such term.
+    soft CE(x̃, ỹ) + w·r·mean soft CE(ũ, q̃) + v·r·mean soft CE(strong, q) + s·mean CE(rotated strong, quarters).
+
+    q = sharpen(align(p(weak))) is the target of the weak view and of all strong views. The memory holds the class
+    distribution of predictions (mean probabilities of the last `RECENT` steps) and that of labels (a moving average),
+    both starting at 1/C; it is updated after it is used. Rotations are predicted by a linear layer on the input of the
+    net's last layer. Where the net reads stored features of a frozen encoder, nothing can be rotated, and this term is
+    left out.
 
     Attributes:
-        temperature: of the sharpening.
-        mixup: as of `MixMatch`.
-        strong_views: how many strong views of each unlabeled image are mixed.
-        weight: w, once its ramp is over.
-        weight_strong: v, likewise, of a strong view that is not mixed.
-        weight_rotation: s, without a ramp.
-        ramp: the share of the stage over which the first two grow.
+        temperature: temperature of the sharpening.
+        mixup: as in `MixMatch`.
+        strong_views: number of strong views of each unlabeled image that are mixed.
+        weight: w.
+        weight_strong: v, weight of an unmixed strong view.
+        weight_rotation: s.
+        ramp: share of the stage over which r grows from 0 to 1.
     """
 
     labeled_view: ClassVar[str] = WEAK
@@ -115,7 +118,7 @@ class ReMixMatch(Objective):
 
     @property
     def views(self) -> tuple[str, ...]:  # type: ignore[override]
-        """A weak one and as many strong ones as wished for."""
+        """Names of the views: a weak one, and `strong_views` strong ones."""
         return (WEAK, STRONG, *(f"{STRONG}{number}" for number in range(2, self.strong_views + 1)))
 
     @property
@@ -171,7 +174,7 @@ def _mix(alpha: float | None, count: int, progress: Progress, device: torch.devi
 def _mixed(
     cast: Cast, batch: Batch, views: list[Tensor], guess: Tensor, mix: SampleMix | None
 ) -> tuple[Tensor, Tensor]:
-    """Logits and soft labels of [labeled; views of unlabeled images], all mixed with one another."""
+    """Return the logits and soft labels of [labeled; views of unlabeled images], after mixup across all of them."""
     images = torch.cat([batch.images, *views])
     soft = torch.cat([targets.one_hot(batch.truth, guess.shape[1]), *[guess] * len(views)])
     if mix is None:

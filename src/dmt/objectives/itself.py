@@ -1,6 +1,6 @@
-"""The net teaches itself, within the step: Online ST, Pseudo-Label, Π-model, UDA, FixMatch for images and pixels.
+"""The net is its own teacher within a step: Online ST, Pseudo-Label, Π-model, UDA, FixMatch for images and pixels.
 
-Labeled and unlabeled terms are separate means, each over all of its sites, those that teach nothing included; only
+The labeled and the unlabeled term are separate means, each over all of its sites, also those below the threshold. Only
 Online ST, an ablation of the paper, has one normalizer for both.
 """
 
@@ -22,10 +22,10 @@ WEAK2 = "weak2"
 
 @dataclass(frozen=True)
 class Online(Objective):
-    """Cross-entropy with the truth and with the net's own present labels, where it is sure (docs/decisions, 19).
+    """Cross-entropy with the truth and with the net's own current labels where it is confident (docs/decisions, 19).
 
     Attributes:
-        threshold: sites of this confidence or less teach nothing.
+        threshold: sites at or below this confidence are ignored.
     """
 
     views: ClassVar[tuple[str, ...]] = (TRAIN,)
@@ -40,7 +40,7 @@ class Online(Objective):
         logits = cast.net(torch.cat([batch.views[TRAIN], batch.images]))  # (U + L, C, *S), unlabeled first
         confidence, guesses = sure(logits[:unlabeled])
         kept = confidence > self.threshold
-        kept = kept if batch.valid is None else kept & batch.valid  # padding teaches nothing
+        kept = kept if batch.valid is None else kept & batch.valid  # padding is ignored
         guesses = torch.where(kept, guesses, IGNORE)
         labels = torch.cat([guesses, batch.truth])
         sites = losses.per_site(logits, labels)
@@ -55,12 +55,12 @@ class Online(Objective):
 
 @dataclass(frozen=True)
 class PseudoLabel(Objective):
-    """CE(x, y) + r·mean(1[max p(u) > τ]·CE(u, argmax p(u))), label and loss from one weak view (Lee 2013).
+    """CE(x, y) + w·r·mean(1[max p(u) > τ]·CE(u, argmax p(u))), label and loss from the same weak view (Lee 2013).
 
     Attributes:
         threshold: τ.
-        weight: of the unlabeled term, once its ramp is over.
-        ramp: the share of the stage over which it grows.
+        weight: w.
+        ramp: share of the stage over which r grows from 0 to 1.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK,)
@@ -96,8 +96,8 @@ class PiModel(Objective):
     Running statistics come from labeled images alone, as in the implementation of the published numbers.
 
     Attributes:
-        weight: w, of the unlabeled term, once its ramp is over.
-        ramp: the share of the stage over which it grows.
+        weight: w.
+        ramp: share of the stage over which r grows from 0 to 1.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, WEAK2)
@@ -120,11 +120,11 @@ class PiModel(Objective):
 class UDA(Objective):
     """CE(x, y) + w·mean(1[max p(weak) > τ]·KL(softmax(z(weak)/T) ‖ p(strong))), one joint forward (Xie et al. 2020).
 
-    The mask takes the confidence that is not sharpened.
+    The mask depends on the confidence before sharpening.
 
     Attributes:
         threshold: τ.
-        temperature: T, by which the target is sharpened.
+        temperature: T, temperature of the sharpened target.
         weight: w.
     """
 
@@ -177,22 +177,23 @@ class FixMatch(Objective):
 
 
 class Pasted(NamedTuple):
-    """What a step of a pasting method takes."""
+    """Random draws of one step of a method that pastes boxes."""
 
     paste: Paste
 
 
 @dataclass(frozen=True)
 class FixMatchSeg(Objective):
-    """(CE(x, y) + L_s)/2: FixMatch of pixels, the strong view pasted by a box, as UniMatch's authors compare with.
+    """(CE(x, y) + L_s)/2: FixMatch for pixels with a box pasted into the strong view, UniMatch's point of comparison.
 
-    Label and confidence come from the weak view and are pasted like the image; the mean is over valid pixels.
+    Labels and confidences come from the weak view and are pasted like the image. L_s is the mean over valid pixels of
+    the cross-entropy where the confidence reaches the threshold.
 
     Attributes:
-        threshold: τ.
-        area: the share of the image that a box covers, from … to.
+        threshold: pixels below this confidence are ignored.
+        area: range of the share of the image that a box covers.
         share: probability that an image gets a box.
-        hard: learn labels from hard pixels, at least this share of all; None for all of them.
+        hard: in the labeled term, train on hard pixels only, at least this share of all; None for all pixels.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
@@ -225,7 +226,16 @@ class FixMatchSeg(Objective):
 
 
 def consistency(cast: Cast, batch: Batch, look: Callable[[Tensor], Tensor], weight: Tensor) -> Loss:
-    """CE(x, y) + w·mean |p(v₁) − q(v₂)|²/C, q by whoever looks; statistics come from labeled images alone."""
+    """Return CE(x, y) + w·mean |p(v₁) − q(v₂)|²/C, where q are the probabilities of the teacher's logits.
+
+    BatchNorm's running statistics come from labeled images alone.
+
+    Args:
+        cast: what takes part in the step.
+        batch: the batch, with two weak views of unlabeled images.
+        look: the teacher: images to logits without gradient.
+        weight: w, 0-d.
+    """
     labeled = supervised(cast.net(batch.images), batch)
     target = look(batch.views[WEAK2]).softmax(1)
     found = cast.net(batch.views[WEAK], update_statistics=False).softmax(1)
@@ -234,7 +244,7 @@ def consistency(cast: Cast, batch: Batch, look: Callable[[Tensor], Tensor], weig
 
 
 def supervised(logits: Tensor, batch: Batch, hard: float | None = None) -> Tensor:
-    """The mean cross-entropy over labeled sites, or over the hard ones, at least this share of all."""
+    """Return the mean cross-entropy over labeled sites or, if ``hard`` is a share, over the hard ones among them."""
     sites = losses.per_site(logits, batch.truth)
     if hard is None:
         return losses.mean_over_labeled(sites, batch.truth)
@@ -243,13 +253,13 @@ def supervised(logits: Tensor, batch: Batch, hard: float | None = None) -> Tenso
 
 @torch.no_grad()
 def sure(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """(confidence, label) of every site, both (N, *S), without gradient."""
+    """Return the confidence and the predicted label of every site, (N, *S) each, without gradient."""
     confidence, labels = logits.detach().float().softmax(1).max(1)
     return confidence, labels
 
 
 def joint(cast: Cast, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits of the weak view, the strong view and the labeled images, from one forward over all of them."""
+    """Return the logits of the weak view, the strong view and the labeled images from one joint forward."""
     weak, strong = batch.views[WEAK], batch.views[STRONG]
     logits = cast.net(torch.cat([weak, strong, batch.images]))
     first, second = len(weak), len(weak) + len(strong)

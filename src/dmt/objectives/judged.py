@@ -1,6 +1,7 @@
-"""A judge that is trained to tell predictions from truth teaches the net, within the step: AdvSemiSeg, s4GAN.
+"""Adversarial methods: a discriminator, trained to tell predictions from ground truth, supervises the net.
 
-One backward is enough: the judge is frozen in the net's loss, and predictions are detached in the judge's.
+AdvSemiSeg and s4GAN. One backward pass is enough for both losses: the discriminator's parameters are detached in the
+net's loss, and predictions are detached in the discriminator's loss.
 """
 
 from collections.abc import Mapping
@@ -26,17 +27,18 @@ JUDGE = "judge"
 class AdvSemiSeg(Objective):
     """CE(x, y) + a·BCE(D(p(x)), real) + b·BCE(D(p(u)), real) + s·CE(u, argmax p(u)) where D ≥ τ (Hung et al. 2018).
 
-    The judge D scores every pixel of a map of probabilities; it learns ½BCE(D(p), fake) + ½BCE(D(onehot y), real), p
-    of both kinds of images alike. The last term is a mean over the pixels that are kept, as published, and begins late.
+    The discriminator D scores every pixel of a map of probabilities. Its loss is ½BCE(D(p), fake) +
+    ½BCE(D(onehot y), real), with p of labeled and unlabeled images in equal parts. The last term of the net's loss is a
+    mean over the pixels that are kept, as published, and starts only after a share of the stage.
 
     Attributes:
         threshold: τ.
         semi: s.
         adversarial: a.
         adversarial_unlabeled: b.
-        start: the share of the stage after which labels of its own teach the net.
-        judge_rate: the judge's learning rate, by Adam.
-        judge_width: channels of its first layer.
+        start: share of the stage after which the net is also trained on its own labels.
+        judge_rate: learning rate of the discriminator (Adam).
+        judge_width: channels of the discriminator's first layer.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK,)
@@ -82,26 +84,26 @@ class AdvSemiSeg(Objective):
 
 
 class JudgedDraw(NamedTuple):
-    """Which features the judge does not see while it learns."""
+    """Seeds of dropout in the discriminator while it is trained."""
 
-    predicted: Tensor  # (U, 3) int64 seeds
-    given: Tensor  # (L, 3)
+    predicted: Tensor  # (U, 3) int64, for predictions
+    given: Tensor  # (L, 3) int64, for ground truth
 
 
 @dataclass(frozen=True)
 class S4GAN(Objective):
     """CE(x, y) + m·|E D_f(y) − E D_f(p(u))|₁ + s·CE(u, argmax p(u)) on images with D > τ (Mittal et al. 2019).
 
-    The judge D scores [probabilities; image] as a whole, and D_f are its pooled features. It learns ½(BCE fake + BCE
-    real), with dropout; the net asks it without, so that which images are kept is not random. Their term is a mean
-    over the images that are kept, as published.
+    The discriminator D gives [probabilities; image] one score per image; D_f are its pooled features. Its loss is
+    ½(BCE fake + BCE real), with dropout. In the net's loss it runs without dropout, so that chance does not decide
+    which images are kept. The last term is a mean over the images that are kept, as published.
 
     Attributes:
         threshold: τ.
         semi: s.
         matching: m.
-        judge_rate: the judge's learning rate, by Adam.
-        judge_width: channels of its first layer.
+        judge_rate: learning rate of the discriminator (Adam).
+        judge_width: channels of the discriminator's first layer.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK,)
@@ -143,16 +145,16 @@ class S4GAN(Objective):
 
 
 def judge_descent(rate: float) -> Descent:
-    """Adam, without decay."""
+    """Return the optimizer of discriminators: Adam without weight decay."""
     return Descent(rate, "adam", weight_decay=0.0)
 
 
 def bce(scores: Tensor, wanted: float) -> Tensor:
-    """Binary cross-entropy of every score with one answer."""
+    """Return the binary cross-entropy of every score (a logit) with the same target, unreduced."""
     return F.binary_cross_entropy_with_logits(scores, torch.full_like(scores, wanted), reduction="none")
 
 
 def one_hot(truth: Tensor, logits: Tensor) -> Tensor:
-    """Labels (N, H, W) as maps of probabilities like those of logits; all 0 where there is no label."""
+    """Return labels (N, H, W) as one-hot maps (N, C, H, W) in the type of the logits; all 0 where there is no label."""
     classes = torch.arange(logits.shape[1], device=truth.device)
     return (truth[:, None] == classes[None, :, None, None]).to(logits.dtype)

@@ -1,7 +1,7 @@
-"""Modules that judge predictions, trained beside nets: a score for every pixel, for an image, or a map of flaws.
+"""Discriminators, trained beside the nets: a score per pixel, a score per image, or a map of flaws.
 
-All convolutions are 4×4 with stride 2 where they halve. Small images are enlarged first, so that there is something
-to halve, and images are padded to whole strides.
+Convolutions that halve the resolution are 4×4 with stride 2. Images smaller than `SIDE` are enlarged first, and all
+are padded to multiples of `STRIDE`.
 """
 
 import itertools
@@ -18,13 +18,13 @@ SLOPE = 0.2
 
 
 def frozen(judge: nn.Module, *given: Any) -> Any:
-    """What a judge says, with gradient to what it is given and none to its parameters."""
+    """Return a module's output with gradient to its inputs and none to its parameters."""
     parameters = {name: each.detach() for name, each in judge.named_parameters()}
     return torch.func.functional_call(judge, parameters, given)
 
 
 class PixelJudge(nn.Module):
-    """Maps (N, C, H, W) to a score for every pixel, (N, H, W): five convolutions, and upsampling."""
+    """Discriminator from maps (N, C, H, W) to a score per pixel, (N, H, W): five convolutions, and upsampling."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class PixelJudge(nn.Module):
 
 
 class ImageJudge(nn.Module):
-    """Maps (N, C, H, W) to a score for the image, (N,), and to pooled features, (N, F): four convolutions."""
+    """Discriminator from maps (N, C, H, W) to a score per image, (N,), and pooled features, (N, F)."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class ImageJudge(nn.Module):
         self.score = nn.Linear(8 * width, 1)
 
     def forward(self, maps: Tensor, seeds: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """With seeds (N, 3) half of the channels after each of the first three convolutions are dropped."""
+        """Return scores and features; seeds (N, 3) turn on channel dropout (p = ½) after the first three layers."""
         features = _enlarged(maps)
         for place, layer in enumerate(self.layers):
             features = layer(features)
@@ -56,7 +56,7 @@ class ImageJudge(nn.Module):
 
 
 class FlawDetector(nn.Module):
-    """Maps (N, C, H, W) to a map of flaws, (N, H, W): seven convolutions with instance norm, and one to a map."""
+    """Network from maps (N, C, H, W) to a map of flaws, (N, H, W): seven normalized convolutions, and one to a map."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def _halving(channels: int, width: int, count: int) -> list[nn.Module]:
     widths = [channels, *(width * 2**place for place in range(count))]
     convolutions = [nn.Conv2d(*pair, 4, 2, 1) for pair in itertools.pairwise(widths)]
     for each in convolutions:
-        nn.init.kaiming_normal_(each.weight, SLOPE)  # torch's own would make features ever smaller
+        nn.init.kaiming_normal_(each.weight, SLOPE)  # with torch's default, features would shrink layer by layer
     return [layer for each in convolutions for layer in (each, nn.LeakyReLU(SLOPE))]
 
 
@@ -83,7 +83,7 @@ def _normed(before: int, after: int, stride: int) -> list[nn.Module]:
 
 
 def _enlarged(maps: Tensor) -> Tensor:
-    """Maps with sides of at least `SIDE`, whole multiples of `STRIDE`."""
+    """Enlarge maps to sides of at least `SIDE`, then pad them at the bottom and right to multiples of `STRIDE`."""
     size = [max(SIDE, side) for side in maps.shape[-2:]]
     if size != list(maps.shape[-2:]):
         maps = F.interpolate(maps, size=size, mode="bilinear", align_corners=False)
@@ -91,7 +91,7 @@ def _enlarged(maps: Tensor) -> Tensor:
 
 
 def grown(scores: Tensor, maps: Tensor) -> Tensor:
-    """Scores (N, 1, h, w) of enlarged and padded maps, as large as these are: (N, H, W)."""
+    """Resize scores (N, 1, h, w) of enlarged and padded maps to the size of the original maps: (N, H, W)."""
     size = [max(SIDE, side) for side in maps.shape[-2:]]
     scores = F.interpolate(scores, scale_factor=float(STRIDE), mode="bilinear", align_corners=False)
     scores = scores[..., : size[0], : size[1]]

@@ -1,4 +1,4 @@
-"""A classifier of whole images learns beside the segmenter, from its own slow copy: s4GAN with its branch MLMT."""
+"""s4GAN with its second branch MLMT: beside the segmenter, an image classifier learns from labels and its EMA copy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,28 +14,29 @@ from dmt.objectives.judged import S4GAN, JudgedDraw, one_hot
 from dmt.types import IGNORE, STRONG, WEAK, Batch, BatchShape
 
 SLOPE = 2.0
-"""Of the weight of the unlabeled term: it grows from 0 to 1 over half of a stage."""
+"""Slope of the ramp of the unlabeled term's weight: it grows from 0 to 1 over half of a stage."""
 
 
 class MultiLabelDraw(NamedTuple):
-    """What a step takes."""
+    """Random draws and schedule values of one `S4GANMultiLabel` step."""
 
     judge: JudgedDraw
-    ramp: Tensor  # 0-d
+    ramp: Tensor  # 0-d, from 0 to 1
 
 
 @dataclass(frozen=True)
 class S4GANMultiLabel(Objective):
-    """s4GAN + BCE(c(x), classes of y) + w·r·(1 − cos(c(strong u), c'(weak u))), c' slow (Mittal et al. 2019, MLMT).
+    """s4GAN + BCE(c(x), classes of y) + w·r·(1 − cos(c(strong u), c'(weak u))) (Mittal et al. 2019, MLMT).
 
-    c are a classifier's logits of whole images, one for each class. Outside of training it switches classes off that it
-    gives less than a threshold; within, it and the segmenter do not meet.
+    c are the multi-label logits of an image classifier, and c' those of its EMA copy. Outside of training, the
+    classifier switches off classes whose probability is below a threshold. In training, it and the segmenter do not
+    influence each other.
 
     Attributes:
-        s4gan: what the segmenter learns by.
-        consistency: w, once its ramp is over.
-        start: the share of the stage before the classifier learns from its slow copy; r = min(1, 2(t/T − start)).
-        present: classes of less probability are switched off.
+        s4gan: objective of the segmenter.
+        consistency: w.
+        start: share of the stage before the classifier learns from its EMA copy; r = min(1, 2(t/T − start)).
+        present: classes with a lower probability by the classifier are switched off.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
@@ -74,9 +75,9 @@ class S4GANMultiLabel(Objective):
 
 
 def class_loss(logits: Tensor, truth: Tensor) -> Tensor:
-    """Binary cross-entropy of logits (N, C) with the classes that labels (N, H, W) show, 0-d.
+    """Return the binary cross-entropy of logits (N, C) with the classes that occur in labels (N, H, W), 0-d.
 
-    The mean is over all classes of images that have a label at all.
+    The mean is over all classes of the images with at least one labeled pixel.
     """
     shown = one_hot(truth, logits[:, :, None, None]).amax((2, 3))
     told = (truth != IGNORE).flatten(1).any(1)[:, None].expand(logits.shape)

@@ -1,4 +1,4 @@
-"""Some given labels are wrong: two nets choose for each other which to learn. Co-Teaching, Co-Teaching+."""
+"""Training with noisy labels: each of two nets selects labels for the other. Co-Teaching, Co-Teaching+."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -13,21 +13,21 @@ from dmt.types import IGNORE, Batch, BatchShape
 
 
 class Choice(NamedTuple):
-    """What a step of these methods takes: the share of labels to learn, and whether agreed ones are among them."""
+    """Schedule values of one step: the share of labels to train on, and whether agreed ones may be among them."""
 
     share: Tensor  # 0-d, in [0, 1]
-    agreed: Tensor  # 0-d bool
+    agreed: Tensor  # 0-d bool, whether images on which the nets agree are candidates
 
 
 @dataclass(frozen=True)
 class CoTeaching(Objective):
-    """Each net learns those labels of a batch that its peer finds easiest, by their cross-entropy (Han et al. 2018).
+    """Each net is trained on the labels of a batch that have the smallest loss in its peer (Han et al. 2018).
 
-    The share that is learned falls from 1 to 1 − noise.
+    The share of labels that is used falls from 1 to 1 − noise.
 
     Attributes:
-        noise: the share of wrong labels, as far as it is known.
-        ramp: the share of the stage over which the learned share falls.
+        noise: estimated share of wrong labels.
+        ramp: share of the stage over which the share of used labels falls.
     """
 
     lines: ClassVar[int] = 2
@@ -60,10 +60,10 @@ class CoTeaching(Objective):
 
 @dataclass(frozen=True)
 class CoTeachingPlus(CoTeaching):
-    """The same, after a while only over images that the nets label differently (Yu et al. 2019).
+    """Co-Teaching that later uses only images on which the nets' predictions differ (Yu et al. 2019).
 
     Attributes:
-        start: the share of the stage after which agreed images teach nothing.
+        start: share of the stage after which images on which the nets agree are ignored.
     """
 
     start: float = 0.1
@@ -74,6 +74,6 @@ class CoTeachingPlus(CoTeaching):
 
 @torch.no_grad()
 def easiest(sites: Tensor, candidates: Tensor, share: Tensor) -> Tensor:
-    """(N,) bool: of the candidates the ``share`` of smallest loss, ⌊share·n + ½⌋ of them, ties in their order."""
+    """Return a mask (N,) of the ⌊share·n + ½⌋ of n candidates with the smallest loss; of ties, the earlier ones."""
     ranked = torch.where(candidates, sites.detach(), torch.inf).argsort(stable=True).argsort()
     return candidates & (ranked < (share * candidates.sum() + 0.5).floor())

@@ -1,6 +1,6 @@
-"""Two nets teach each other, within the step: cross pseudo supervision, with and without pasting.
+"""Cross pseudo supervision: two nets teach each other within a step, with or without CutMix.
 
-One backward over the sum of all terms is enough: what teaches is detached, so each term reaches one net.
+One backward over the sum of all terms is enough: targets are detached, so each term reaches only one net.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from dmt.types import WEAK, Batch, BatchShape
 class CrossPseudo(Objective):
     """Σ_i CE(f_i, y) + w·(CE(p₁, argmax p₂) + CE(p₂, argmax p₁)) over labeled and unlabeled images (Chen et al. 2021).
 
-    Every site counts: there is no threshold and no ramp.
+    All sites count equally: there is no threshold and no ramp.
 
     Attributes:
         weight: w.
-        hard: learn labels from hard sites, at least this share of all; None for all of them.
+        hard: in the labeled term, train on hard sites only, at least this share of all; None for all sites.
     """
 
     lines: ClassVar[int] = 2
@@ -51,13 +51,15 @@ class CrossPseudo(Objective):
 
 @dataclass(frozen=True)
 class CrossPseudoPasted(Objective):
-    """The same with CutMix: each net labels clean images, both learn from pasted ones, labels pasted alike.
+    """Cross pseudo supervision with CutMix: nets label the original images and learn from pasted images and labels.
+
+    The cross term is over unlabeled images only.
 
     Attributes:
         weight: w.
-        boxes: pasted boxes in each image.
-        area: the share of the image that they cover together, from … to, overlaps not counted.
-        hard: as without pasting.
+        boxes: number of pasted boxes per image.
+        area: range of the share of the image that the boxes cover in total, without regard to overlaps.
+        hard: as in `CrossPseudo`.
     """
 
     lines: ClassVar[int] = 2
@@ -92,17 +94,17 @@ class CrossPseudoPasted(Objective):
 
 
 def taught(logits: Tensor, labels: Tensor, valid: Tensor | None) -> Tensor:
-    """The mean cross-entropy with the other net's labels."""
+    """Return the mean cross-entropy with the other net's labels over valid sites."""
     return losses.mean_over(losses.per_site(logits, labels), valid)
 
 
 def agreement(first: Tensor, second: Tensor) -> Tensor:
-    """The share of sites that both nets label alike."""
+    """Return the share of sites for which both nets predict the same label."""
     return (first.detach().argmax(1) == second.detach().argmax(1)).float().mean()
 
 
 def with_labeled(batch: Batch) -> Tensor | None:
-    """Valid sites of [unlabeled; labeled]: of labeled images those outside of them are the ones without a label."""
+    """Return the valid sites of [unlabeled; labeled], or None if all are: in labeled images, those with a label."""
     if batch.valid is None:
         return None
     return torch.cat([batch.valid, batch.truth >= 0])

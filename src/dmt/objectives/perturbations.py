@@ -1,4 +1,4 @@
-"""How features are perturbed before CCT's auxiliary decoders see them: seven kinds, by name."""
+"""The seven kinds of feature perturbations for CCT's auxiliary decoders, by name."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,46 +14,49 @@ CHANNELS, SALIENT, NOISE, CUTOUT = "channels", "salient", "noise", "cutout"
 CONTEXT, OBJECTS, ADVERSARIAL = "context", "objects", "adversarial"
 KINDS = (CHANNELS, SALIENT, NOISE, CUTOUT, CONTEXT, OBJECTS, ADVERSARIAL)
 FEWER = (CONTEXT, OBJECTS, ADVERSARIAL)
-"""Kinds that get a third of the decoders: nothing, or little, about them is random."""
+"""Kinds with a third of the decoders, since they involve little or no randomness."""
 
 SALIENT_FROM, SALIENT_TO = 0.7, 0.9
-"""Places above such a share of the largest mean activation are dropped."""
+"""Range of a random share of the largest mean activation; positions with a larger activation are dropped."""
 
 LOUDEST = 0.3
-"""Features are multiplied by 1 ± this at most."""
+"""Largest relative noise: features are multiplied by a factor within 1 ± this."""
 
 ERASED = 0.4
-"""Share of both sides of an object's box that is cut out."""
+"""Height and width of a cutout as a share of those of an object's bounding box."""
 
 RADIUS = 2.0
-"""Of adversarial noise, over all features of an image."""
+"""L2 norm of adversarial noise over all features of an image."""
 
 TINY = 1e-8
 
 
 class Seeds(NamedTuple):
-    """Of one decoder of each kind."""
+    """Random seeds for one decoder of each kind, all int64."""
 
-    channels: Tensor  # (N,) int64
+    channels: Tensor  # (N,)
     salient: Tensor  # (N,)
     cutout: Tensor  # (N,)
-    noise: Tensor  # 0-d: one map serves the whole batch
-    adversarial: Tensor  # 0-d, likewise of where the search for a direction begins
+    noise: Tensor  # 0-d: the whole batch shares one noise map
+    adversarial: Tensor  # 0-d: it also shares one initial direction of adversarial noise
 
 
 class Clean(NamedTuple):
-    """What there is to perturb."""
+    """Unperturbed features, and what perturbations need to know about them."""
 
     features: Tensor  # (N, F, h, w)
-    objects: Tensor  # (N, h, w) bool, where the main decoder sees something
-    valid: Tensor | None  # (N, H, W) bool, of pixels
+    objects: Tensor  # (N, h, w) bool, where the main decoder predicts another class than the background
+    valid: Tensor | None  # (N, H, W) bool, pixels inside of the image; None for all
 
 
 def perturb(kind: str, clean: Clean, seeds: Seeds, decoder: Callable[[Tensor], Tensor]) -> Tensor:
-    """Features as a decoder of a kind sees them.
+    """Return perturbed features (N, F, h, w).
 
     Args:
-        decoder: features to logits (N, C, H, W), without gradient to its parameters.
+        kind: one of `KINDS`.
+        clean: the features to perturb.
+        seeds: random seeds.
+        decoder: from features to logits (N, C, H, W), without gradient to its parameters; for adversarial noise.
     """
     features = clean.features
     if kind == CHANNELS:
@@ -67,16 +70,22 @@ def perturb(kind: str, clean: Clean, seeds: Seeds, decoder: Callable[[Tensor], T
         return features * ~cut[:, None]
     if kind == ADVERSARIAL:
         return features + worst(features.detach(), _map(features, seeds.adversarial), decoder, clean.valid)
-    return features * (clean.objects if kind == CONTEXT else ~clean.objects)[:, None]  # what is masked is gone
+    # context masking keeps only objects, object masking only the background
+    return features * (clean.objects if kind == CONTEXT else ~clean.objects)[:, None]
 
 
 def objects_in(labels: Tensor, background: int, size: tuple[int, int]) -> Tensor:
-    """Where labels (N, H, W) are of another class than the background, on a grid of features, (N, h, w) bool."""
+    """Return where labels (N, H, W) are not background, at the resolution of the features, (N, h, w) bool."""
     return F.interpolate((labels != background).float()[:, None], size=size)[:, 0] > 0.5
 
 
 def _quiet(features: Tensor, chance: Tensor) -> Tensor:
-    """Where the mean activation is below a random share of its largest, (N, 1, h, w); ``chance`` is (N, 1)."""
+    """Return a mask (N, 1, h, w) of positions whose mean activation is below a random share of the largest one.
+
+    Args:
+        features: (N, F, h, w).
+        chance: (N, 1), uniform random numbers in [0, 1) for that share.
+    """
     activation = features.detach().mean(1)
     share = SALIENT_FROM + (SALIENT_TO - SALIENT_FROM) * chance
     limit = activation.flatten(1).amax(1, keepdim=True) * share  # (N, 1)
@@ -84,24 +93,25 @@ def _quiet(features: Tensor, chance: Tensor) -> Tensor:
 
 
 def _map(features: Tensor, seed: Tensor) -> Tensor:
-    """From −½ to ½, one for every feature of an image, (F, h, w)."""
+    """Return uniform noise from −½ to ½ in the shape of an image's features, (F, h, w)."""
     return noise.uniform(seed, features[0].numel()).view(features.shape[1:]) - 0.5
 
 
 def worst(
     features: Tensor, direction: Tensor, decoder: Callable[[Tensor], Tensor], valid: Tensor | None = None
 ) -> Tensor:
-    """Noise of norm `RADIUS` that changes probabilities the most, by one step of the power method (Miyato et al. 2018).
+    """Return noise of norm `RADIUS` that changes probabilities most, by one power iteration (Miyato et al. 2018).
 
-    As published, it lies along the gradient of KL(p(h) ‖ p(h + ξd)) with respect to ξd, d a random direction of
-    length 1 and ξ = 10⁻⁶. Spread over all features of an image, so short a probe is lost in the rounding of float32,
-    let alone bfloat16: the gradient is noise. For small ξ it is ξ·Jᵀ(diag p − ppᵀ)Jd: this is computed, without a ξ.
+    As published, its direction is the gradient of KL(p(h) ‖ p(h + ξd)) with respect to ξd, where d is a random unit
+    vector and ξ = 10⁻⁶. Spread over all features of an image, so small a perturbation is lost in the rounding of
+    float32, let alone bfloat16, and the gradient is meaningless. For small ξ the gradient is ξ·Jᵀ(diag p − ppᵀ)Jd, with
+    the Jacobian J of the logits. This is computed here, without the factor ξ.
 
     Args:
-        features: (N, F, h, w), float32.
+        features: h, (N, F, h, w), float32.
         direction: d, (F, h, w), of any length.
-        decoder: to logits (N, C, H, W).
-        valid: (N, H, W), pixels that count.
+        decoder: from features to logits (N, C, H, W).
+        valid: (N, H, W) bool, pixels that count; None for all.
     """
     still = features.detach().requires_grad_()
     logits = decoder(still)
@@ -115,7 +125,7 @@ def worst(
 
 
 def _along(outputs: Tensor, inputs: Tensor, direction: Tensor) -> Tensor:
-    """J·d, how outputs change where inputs go in a direction; Jᵀ·v is linear in v, so d's share of it has slope J·d."""
+    """Return the directional derivative J·d by two backward passes: Jᵀv is linear in v, so ∂(d·Jᵀv)/∂v = J·d."""
     anything = torch.zeros_like(outputs, requires_grad=True)
     (back,) = torch.autograd.grad(outputs, inputs, anything, create_graph=True)
     return torch.autograd.grad(back, anything, direction, retain_graph=True)[0]

@@ -1,7 +1,7 @@
-"""Features are perturbed inside the net, between encoder and decoder: UniMatch V1 and V2.
+"""UniMatch V1 and V2: features are perturbed between encoder and decoder.
 
-Boxes are those of FixMatch-Seg. Labels, confidence and valid planes are pasted like the images, and every mean is over
-the valid pixels, those that teach nothing included.
+Boxes are pasted as in FixMatch-Seg. Labels, confidences and valid pixels are pasted like the images, and every mean is
+over all valid pixels, also those below the threshold.
 """
 
 from dataclasses import dataclass
@@ -23,25 +23,25 @@ Features = tuple[Tensor, ...]
 
 
 class PerturbedDraw(NamedTuple):
-    """What a step takes: a box for each strong view, and what decides which channels are dropped."""
+    """Random draws of one step: boxes for each strong view, and which channels are dropped."""
 
     pastes: tuple[Paste, ...]
-    seeds: Tensor  # (U,) int64
-    whole: Tensor  # (U,) bool, images whose features stay as they are
+    seeds: Tensor  # (U,) int64, of dropped channels
+    whole: Tensor  # (U,) bool, images that keep all channels; used by UniMatch V2 only
 
 
 @dataclass(frozen=True)
 class UniMatch(Objective):
-    """(CE(x, y) + ¼L_s1 + ¼L_s2 + ½L_fp)/2: two strong views and the weak one's dropped features (Yang et al. 2023).
+    """(CE(x, y) + ¼L_s1 + ¼L_s2 + ½L_fp)/2: two strong views, and channel dropout on the weak one (Yang et al. 2023).
 
-    The net labels the weak view. L_s1 and L_s2 are of strong views, each pasted by a box of its own; L_fp is of the
-    weak view, decoded from features of which half of the channels are dropped.
+    The targets are the net's labels for the weak view. L_s1 and L_s2 are the losses of two strong views, each with its
+    own pasted boxes; L_fp is that of the weak view, decoded from features of which half of the channels are dropped.
 
     Attributes:
-        threshold: pixels of less confidence teach nothing.
-        area: the share of the image that a box covers, from … to.
+        threshold: pixels below this confidence are ignored.
+        area: range of the share of the image that a box covers.
         share: probability that an image gets a box.
-        hard: learn labels from hard pixels, at least this share of all; None for all of them.
+        hard: in the labeled term, train on hard pixels only, at least this share of all; None for all pixels.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, *VIEWS)
@@ -84,14 +84,14 @@ class UniMatch(Objective):
 
 @dataclass(frozen=True)
 class UniMatchV2(Objective):
-    """(CE(x, y) + ½L_s1 + ½L_s2)/2: the slow copy labels, strong views drop what the other keeps (Yang et al. 2025).
+    """(CE(x, y) + ½L_s1 + ½L_s2)/2: two strong views with complementary channel dropout (Yang et al. 2025).
 
-    Half of the channels of the first view's features are dropped, and the other half of the second's; a random half of
-    the images keeps all.
+    The EMA copy labels the weak view. About half of the channels of the first strong view's features are dropped, and
+    the others in the second view's; a random half of the images keeps all channels.
 
     Attributes:
-        threshold: pixels of less confidence teach nothing.
-        area: the share of the image that a box covers, from … to.
+        threshold: pixels below this confidence are ignored.
+        area: range of the share of the image that a box covers.
         share: probability that an image gets a box.
     """
 
@@ -129,7 +129,7 @@ class UniMatchV2(Objective):
 
 
 def draw_perturbed(progress: Progress, shape: BatchShape, boxes: Boxes, device: torch.device) -> PerturbedDraw:
-    """Boxes for both strong views, and channels."""
+    """Draw the boxes of both strong views, and the channels to drop."""
     rng, size, count = progress.stream("paste"), (shape.height, shape.width), shape.unlabeled
     pastes = tuple(pasting.draw_box(count, size, boxes, rng, device) for _ in VIEWS)
     rng = progress.stream("features")
@@ -138,14 +138,22 @@ def draw_perturbed(progress: Progress, shape: BatchShape, boxes: Boxes, device: 
 
 
 def pasted_views(batch: Batch, draw: PerturbedDraw) -> list[Tensor]:
-    """Both strong views, each with its boxes."""
+    """Return both strong views, each with its boxes pasted."""
     return [paste.apply(batch.views[view]) for view, paste in zip(VIEWS, draw.pastes, strict=True)]
 
 
 def taught(
     logits: Tensor, target: tuple[Tensor, Tensor], valid: Tensor | None, paste: Paste | None, threshold: float
 ) -> Tensor:
-    """The mean cross-entropy with (confidence, labels) where they are sure, both pasted like the image was."""
+    """Return the mean over valid pixels of the cross-entropy with confident labels, pasted like the image was.
+
+    Args:
+        logits: (N, C, H, W).
+        target: confidence and labels of the images before pasting, (N, H, W) each.
+        valid: (N, H, W) bool, before pasting; None for all.
+        paste: how the images were pasted; None if they were not.
+        threshold: pixels below this confidence contribute 0.
+    """
     planes = [*target, *([] if valid is None else [valid])]
     confidence, labels, *rest = planes if paste is None else map(paste.apply, planes)
     sites = losses.per_site(logits, labels) * (confidence >= threshold)
@@ -153,7 +161,7 @@ def taught(
 
 
 def channel_masks(features: Features, seeds: Tensor) -> list[Tensor]:
-    """0 for a random half of the channels of each map and image, 2 for the others, (N, F, 1, 1)."""
+    """Return a mask (N, F, 1, 1) per map: 0 or 2 for each channel of each image, with equal probability."""
     widths = [each.shape[1] for each in features]
     kept = 2.0 * (noise.uniform(seeds, sum(widths)) < 0.5)
     masks = torch.split(kept, widths, 1)
@@ -161,7 +169,7 @@ def channel_masks(features: Features, seeds: Tensor) -> list[Tensor]:
 
 
 def complementary_masks(features: Features, draw: PerturbedDraw) -> list[Tensor]:
-    """For [first view; second view]: m and 2 − m, and 1 for images that stay whole."""
+    """Return a mask per map for [first view; second view]: m and 2 − m, or 1 for images that keep all channels."""
     seeds, whole = draw.seeds, draw.whole[:, None, None, None]
     first = channel_masks(tuple(each[: len(seeds)] for each in features), seeds)
     return [torch.cat([torch.where(whole, 1.0, mask), torch.where(whole, 1.0, 2.0 - mask)]) for mask in first]

@@ -1,4 +1,4 @@
-"""What the net said of an image in earlier passes teaches it: temporal ensembling, the Π-model with stored targets."""
+"""Temporal ensembling, the Π-model with stored targets: the net learns its average prediction of earlier epochs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from dmt.types import WEAK, Batch, BatchShape, Sizes
 
 @dataclass(frozen=True)
 class TemporalEnsembling(Objective):
-    """CE(x, y) + w·r·mean |p(u) − z(u)|²/C, z the average of earlier p(u), recent ones first (Laine & Aila 2017).
+    """CE(x, y) + w·r·mean |p(u) − z(u)|²/C, z the moving average of earlier p(u) (Laine & Aila 2017).
 
-    Z ← αZ + (1 − α)p at every visit of an image, and z = Z/(1 − αⁿ) after n visits. One view and one forward take the
-    place of the Π-model's two. An image that was never seen has no target, and teaches nothing yet.
+    Z ← αZ + (1 − α)p at every visit of an image, and z = Z/(1 − αⁿ) after n visits. One view and one forward replace
+    the Π-model's two. At its first visit, an image has no target and adds 0 to the mean.
 
     Attributes:
-        weight: w, once its ramp is over.
-        ramp: the share of the stage over which it grows, by exp(−5(1 − t)²).
+        weight: w.
+        ramp: share of the stage over which r grows to 1, by exp(−5(1 − t)²).
         decay: α.
     """
 

@@ -1,6 +1,7 @@
-"""Unlabeled images teach a net before anybody names a class: rotation prediction, SimSiam.
+"""Self-supervised pretraining on unlabeled images, without classes: rotation prediction, SimSiam.
 
-What is learned on top of the net's features is a part of its own, which is left behind: the net goes on from there.
+Layers on top of the net's features are parts of the objective and are discarded afterwards; other stages continue
+training the net.
 """
 
 from collections.abc import Mapping
@@ -17,11 +18,11 @@ from dmt.types import STRONG, WEAK, Batch, BatchShape
 
 STRONG2 = "strong2"
 LEAST = 32
-"""Width of the narrowest layer that a projection is told by."""
+"""Smallest width of the hidden layer of SimSiam's predictor."""
 
 
 class SelfSupervised(Objective):
-    """A start for other stages: labeled images play no part."""
+    """Base class of self-supervised objectives, whose nets are a start for other stages; labels are not used."""
 
     @property
     def embeds(self) -> bool:
@@ -30,7 +31,7 @@ class SelfSupervised(Objective):
 
 @dataclass(frozen=True)
 class Rotation(SelfSupervised):
-    """CE(h(features of an image turned by k quarters), k), k drawn for every image (Gidaris et al. 2018)."""
+    """CE(h(features of an image rotated by k quarter turns), k), k drawn for every image (Gidaris et al. 2018)."""
 
     views: ClassVar[tuple[str, ...]] = (WEAK,)
     labeled_view: ClassVar[str] = WEAK
@@ -52,10 +53,12 @@ class Rotation(SelfSupervised):
 
 @dataclass(frozen=True)
 class SimSiam(SelfSupervised):
-    """−½(cos(h(z₁), z₂) + cos(h(z₂), z₁)), z = g(features) of two strong views, no gradient to z (Chen & He 2021).
+    """−½(cos(h(z₁), z₂) + cos(h(z₂), z₁)) of two strong views, where z = g(features) (Chen & He 2021).
+
+    g is the projector, h the predictor; as a target, the second argument of cos, z is detached.
 
     Attributes:
-        width: of the projection z.
+        width: width of the projection z.
     """
 
     views: ClassVar[tuple[str, ...]] = (STRONG, STRONG2)
@@ -87,7 +90,7 @@ class SimSiam(SelfSupervised):
         project, predict = cast.parts["project"], cast.parts["predict"]
         first, second = (project(cast.net.embed(batch.views[view])) for view in self.views)
         alike = (_cosine(predict(first), second) + _cosine(predict(second), first)) / 2
-        spread = F.normalize(first.detach(), dim=1).std(0).mean() * self.width**0.5  # 0 where all images became one
+        spread = F.normalize(first.detach(), dim=1).std(0).mean() * self.width**0.5  # 0 if projections have collapsed
         return Loss(-alike, detached(unlabeled=-alike, spread=spread))
 
 

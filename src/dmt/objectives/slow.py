@@ -1,7 +1,7 @@
-"""A slow copy of the net teaches it, within the step: Mean Teacher, MT-Seg, CutMix-Seg.
+"""The net's EMA copy is the teacher: Mean Teacher, MT-Seg, CutMix-Seg.
 
-The slow copy averages BatchNorm's statistics too, so it is asked in eval mode. Labeled and unlabeled terms are
-separate means.
+The EMA copy also averages BatchNorm's running statistics, so it predicts in eval mode. The labeled and the unlabeled
+term are separate means.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from dmt.types import WEAK, Batch, BatchShape
 
 @dataclass(frozen=True)
 class MeanTeacher(Objective):
-    """CE(x, y) + w·r·mean |p_f(v₁) − p_f'(v₂)|²/C over two weak views of unlabeled images (Tarvainen & Valpola 2017).
+    """CE(x, y) + w·r·mean |p_f(v₁) − p_f'(v₂)|²/C over two weak views, f' the EMA copy (Tarvainen & Valpola 2017).
 
     Running statistics come from labeled images alone, as in the implementation of the published numbers.
 
     Attributes:
-        weight: w, once its ramp is over.
-        ramp: the share of the stage over which it grows.
+        weight: w.
+        ramp: share of the stage over which r grows from 0 to 1.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, WEAK2)
@@ -47,11 +47,11 @@ class MeanTeacher(Objective):
 
 @dataclass(frozen=True)
 class MeanTeacherSeg(Objective):
-    """CE(x, y) + w·r·mean |z_f(u) − z_f'(u)|²/C: logits of one and the same view (PixelSSL's SSL-MT).
+    """CE(x, y) + w·r·mean |z_f(u) − z_f'(u)|²/C: logits of net and EMA copy for the same view (PixelSSL's SSL-MT).
 
     Attributes:
-        weight: w, once its ramp is over.
-        ramp: the share of the stage over which it grows, by exp(−5(1 − t)²).
+        weight: w.
+        ramp: share of the stage over which r grows to 1, by exp(−5(1 − t)²).
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK,)
@@ -78,15 +78,16 @@ class MeanTeacherSeg(Objective):
 
 @dataclass(frozen=True)
 class CutMixSeg(Objective):
-    """CE(x, y) + w·s·mean Σ_c (p_f(pasted) − q_f' pasted)², s the share of sure pixels (French et al. 2020).
+    """CE(x, y) + w·s·mean Σ_c (p_f(pasted) − q_f' pasted)², s the share of confident pixels (French et al. 2020).
 
-    Two images are pasted by a box; the target is the slow copy's probabilities, pasted alike. s is one number for
-    the whole batch: the share of its pixels at which the slow copy is at least as sure as the threshold.
+    A box of another image is pasted into each image; the targets are the EMA copy's probabilities, pasted in the same
+    way. s is one number for the whole batch: the share of its pixels at which the EMA copy's confidence reaches the
+    threshold.
 
     Attributes:
-        threshold: of the slow copy's confidence.
+        threshold: threshold of the EMA copy's confidence.
         weight: w.
-        area: the share of the image that a box covers.
+        area: share of the image that a box covers.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK,)

@@ -1,6 +1,6 @@
-"""A slow copy of the net labels images that are pasted by more than a box: ClassMix, AugSeg.
+"""The net's EMA copy is the teacher, with more elaborate pasting than a box: ClassMix, AugSeg.
 
-As in `slow`: the copy is asked in eval mode, and labeled and unlabeled terms are separate means.
+As in `slow`, the EMA copy predicts in eval mode, and the labeled and the unlabeled term are separate means.
 """
 
 import math
@@ -19,13 +19,14 @@ from dmt.types import IGNORE, STRONG, WEAK, Batch, BatchShape
 
 @dataclass(frozen=True)
 class ClassMix(Objective):
-    """CE(x, y) + w·s·mean CE(pasted, argmax q_f' pasted), s the share of sure pixels (Olsson et al. 2021).
+    """CE(x, y) + w·s·mean CE(pasted, argmax q_f' pasted), s the share of confident pixels (Olsson et al. 2021).
 
-    Half of the classes that the slow copy finds in an image are pasted onto another, in strong colors; labels,
-    confidence and valid plane are pasted alike. s is one number for the whole batch.
+    Half of the classes that the EMA copy finds in the weak view of an image are pasted onto another image. The net sees
+    the pasted strong views; labels, confidences and valid pixels are pasted in the same way. s is one number for the
+    whole batch.
 
     Attributes:
-        threshold: of the slow copy's confidence.
+        threshold: threshold of the EMA copy's confidence.
         weight: w.
     """
 
@@ -55,39 +56,40 @@ class ClassMix(Objective):
 
 
 class AugSegDraw(NamedTuple):
-    """What a step of AugSeg takes."""
+    """Random draws of one AugSeg step."""
 
     paste: Paste
     patches: Tensor  # (U, H, W) bool: where an image gets a labeled patch, if it gets one
-    givers: Tensor  # (U,) int64: the labeled image that it is from
-    chance: Tensor  # (U,) float32 in [0, 1): an image gets its patch if this is below its doubt
+    givers: Tensor  # (U,) int64: the labeled image that the patch is taken from
+    chance: Tensor  # (U,) float32 in [0, 1): an image gets its patch if this is below 1 − trust
 
 
 class Planes(NamedTuple):
-    """An unlabeled batch and what is known of its pixels."""
+    """Unlabeled images with the labels, confidences and validity of their pixels."""
 
     images: Tensor  # (N, C, H, W)
     labels: Tensor  # (N, H, W), IGNORE where there is none
-    confidence: Tensor
-    valid: Tensor
+    confidence: Tensor  # (N, H, W)
+    valid: Tensor  # (N, H, W) bool
 
     def pasted(self, paste: Paste, source: "Planes") -> "Planes":
-        """All of them with boxes of ``source``."""
+        """Return all planes with boxes pasted from ``source``."""
         return Planes(*(paste.apply(mine, theirs) for mine, theirs in zip(self, source, strict=True)))
 
 
 @dataclass(frozen=True)
 class AugSeg(Objective):
-    """CE(x, y) + w·mean(1[max q_f' ≥ τ]·CE(pasted, argmax q_f')), what is pasted chosen by trust (Zhao et al. 2023).
+    """CE(x, y) + w·mean(1[max q_f' ≥ τ]·CE(pasted, argmax q_f')), with adaptive pasting (Zhao et al. 2023).
 
-    An image's trust is the mean of (1 − H(q)/log C)·max q. In a copy of the batch images get, with probability
-    1 − trust, a patch of a labeled image with its truth; then every image gets a box of another image of that copy.
+    q_f' are the EMA copy's probabilities. The trust in an image is the mean of (1 − H(q)/log C)·max q over its pixels.
+    In a copy of the batch, each image gets a patch of a labeled image, with its truth, with probability 1 − trust. Then
+    a box from another image of that copy is pasted into every image.
 
     Attributes:
         threshold: τ.
         weight: w.
-        box: a, b of the area 1 − Beta(a, b) of boxes.
-        patch: the same of labeled patches.
+        box: a and b of the relative area 1 − Beta(a, b) of boxes.
+        patch: a and b likewise for labeled patches.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
@@ -131,7 +133,7 @@ class AugSeg(Objective):
 
 
 def trust(logits: Tensor, valid: Tensor) -> Tensor:
-    """(N,): the mean over valid pixels of (1 − H(q)/log C)·max q."""
+    """Return the mean over valid pixels of (1 − H(q)/log C)·max q for each image, (N,)."""
     probabilities = logits.float().softmax(1)
     entropy = -torch.special.xlogy(probabilities, probabilities).sum(1) / math.log(logits.shape[1])
     sites = (1.0 - entropy) * probabilities.max(1).values * valid
@@ -140,7 +142,7 @@ def trust(logits: Tensor, valid: Tensor) -> Tensor:
 
 
 def _patched(plain: Planes, batch: Batch, draw: AugSegDraw, doubt: Tensor) -> Planes:
-    """The images with labeled patches, where their doubt decides for one."""
+    """Return the planes with labeled patches in the images whose draw is below their doubt, 1 − trust."""
     inside = draw.patches & (draw.chance < doubt)[:, None, None]
     truth = batch.truth[draw.givers]
     return Planes(

@@ -1,4 +1,4 @@
-"""An earlier stage teaches, through the pseudo labels it stored: CL, CBST, DST and DMT in all its variants."""
+"""An earlier stage is the teacher, through stored pseudo labels: CL, CBST, DST and all variants of DMT."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,24 +19,24 @@ from dmt.types import IGNORE, STRONG, TRAIN, WEAK, Batch, BatchShape, Sizes, Tar
 
 @dataclass(frozen=True)
 class Stored(Objective):
-    """Labels and weighted pseudo labels over one normalizer: L = L_X + L_U (docs/decisions, 3 to 5).
+    """Cross-entropy with labels and weighted pseudo labels, one normalizer: L = L_X + L_U (docs/decisions, 3 to 5).
 
-    With mixup the weights come from a look at the un-mixed batch, and are mixed like the images; a sample's mixed
-    weight scales both of its label terms. Without mixup they come from the training forward itself, unless the student
-    is asked in another view (the last) than it learns from (the first).
+    With mixup, the weights come from a separate forward without gradient over the unmixed batch, the weight pass, and
+    are mixed like the images; a sample's mixed weight scales both of its label terms. Without mixup, the weights come
+    from the training forward itself. Subclasses may have two views: one to train on (the first) and one for the weight
+    pass (the last).
 
     Attributes:
-        weighting: a name of `core.weighting.WEIGHTINGS`. "uniform" has no weight pass.
+        weighting: a key of `core.weighting.WEIGHTINGS`; "uniform" needs no weight pass.
         gamma: γ1 at the end of its ramp.
-        gamma2: γ2, likewise; γ1 if None.
-        ramp: let γ grow over the stage; constant otherwise.
-        mixup: α of λ ~ Beta(α, α), λ ← max(λ, 1 − λ); None for no mixup.
+        gamma2: γ2 at the end of its ramp; None for γ1.
+        ramp: whether γ grows over the stage; otherwise it is constant.
+        mixup: α of λ ~ Beta(α, α), replaced by max(λ, 1 − λ); None for no mixup.
         double_statistics: let the weight pass update BatchNorm's running statistics too, as the reference did.
-        weight_every: k, to look at one in k images and remember what the student thought of the others
-            (docs/decisions, 30); 1 looks at all.
-        class_weights: how much a site counts by the class it learns, beside its weight; all alike if there are none.
-            Not with mixup.
-        soft: learn all stored probabilities of an image; its label still decides how much they count.
+        weight_every: k, to predict one in k images in the weight pass and use stored predictions for the others
+            (docs/decisions, 30); 1 for all images.
+        class_weights: factor of a site's weight by its class, one per class; empty for equal weights. Not with mixup.
+        soft: use all stored probabilities of an image as a soft target; its weight still depends on its hard label.
     """
 
     views: ClassVar[tuple[str, ...]] = (TRAIN,)
@@ -57,17 +57,17 @@ class Stored(Objective):
 
     @property
     def weighs(self) -> bool:
-        """Whether labels count by what the student thinks of them."""
+        """Whether weights depend on the student's predictions."""
         return self.weighting != "uniform"
 
     @property
     def looks(self) -> bool:
-        """Whether that takes a forward of its own."""
+        """Whether the weights need a forward of their own (the weight pass)."""
         return self.weighs and (self.mixup is not None or len(self.views) > 1)
 
     @property
     def remembers(self) -> bool:
-        """Whether only a part of each batch is looked at."""
+        """Whether the weight pass predicts only a part of each batch and uses stored predictions for the rest."""
         return self.looks and self.weight_every > 1
 
     def _part(self, count: int) -> int:
@@ -77,10 +77,10 @@ class Stored(Objective):
         return recall.empty(sizes.unlabeled) if self.remembers else {}
 
     def weigh(self, logits: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What a student with these logits makes of the pseudo labels, γ at the end of its ramp.
+        """Weight pseudo labels by a student's logits, with γ at the end of its ramp.
 
         Returns:
-            labels, weights and, if the student is asked, the cases of Eq. 6.
+            Labels, weights and, if weights depend on the student, the cases of Eq. 6, else None; (N, *S) each.
         """
         view = weighting.opinion(logits, target) if self.weighs else None
         return *self._judge(view, target, 1.0), None if view is None else view.cases
@@ -131,9 +131,9 @@ class Stored(Objective):
     def _look(
         self, cast: Cast, batch: Batch, target: Target, step: Tensor | None
     ) -> tuple[Opinion, Mapping[str, Tensor]]:
-        """What the student thinks of the pseudo-labeled images before the step, and what it will remember of that."""
+        """Weight pass: return the student's opinions of the pseudo labels, and the memory for the next step."""
         seen = batch.views[self.views[-1]]
-        # labeled images are looked at too, so that BatchNorm sees the same mixture of samples as in training
+        # labeled images are included, so that BatchNorm sees the same mixture of samples as in training
         labeled = batch.images[: self._part(len(batch.images))]
         if not self.remembers:
             reading = cast.net.peek(torch.cat([seen, labeled]), update_statistics=self.double_statistics)
@@ -149,27 +149,31 @@ class Stored(Objective):
 
 @dataclass(frozen=True)
 class StoredStrong(Stored):
-    """The same with pseudo-labeled images in strong views; labeled ones are seen as before. Ours."""
+    """`Stored` with strong views of pseudo-labeled images; labeled images are unchanged. Ours."""
 
     views: ClassVar[tuple[str, ...]] = (STRONG,)
 
 
 @dataclass(frozen=True)
 class StoredAskedWeak(Stored):
-    """The same with weights from a look at weak views. Ours."""
+    """`Stored` with weights from predictions on weak views. Ours."""
 
     views: ClassVar[tuple[str, ...]] = (TRAIN, WEAK)
 
 
 @dataclass(frozen=True)
 class StoredStrongAskedWeak(Stored):
-    """Pseudo-labeled images in strong views, with weights from a look at weak ones. Ours."""
+    """`Stored` with strong views of pseudo-labeled images, and weights from predictions on weak views. Ours."""
 
     views: ClassVar[tuple[str, ...]] = (STRONG, WEAK)
 
 
 def _soft(labels: Tensor, target: Target, classes: int) -> Tensor:
-    """(U + L, C): the stored probabilities where their label is learned, else all for the label; 0 without one."""
+    """Return soft targets (U + L, C): the stored probabilities, or one-hot labels where there are none.
+
+    One-hot labels are used for labeled images, and where the weighting has replaced the stored label; rows are 0
+    without a label.
+    """
     assert target.soft is not None, "soft labels must be stored"
     hard = F.one_hot(labels.clamp_min(0), classes).float() * (labels != IGNORE)[:, None]
     kept = labels[: len(target.labels)] == target.labels
@@ -177,7 +181,7 @@ def _soft(labels: Tensor, target: Target, classes: int) -> Tensor:
 
 
 def _cases(view: Opinion | None, target: Target, weights: Tensor) -> dict[str, Tensor]:
-    """Mean weight of pseudo-labeled sites and, if the student was asked, the shares of the three cases."""
+    """Return the mean weight of pseudo-labeled sites and, if there are opinions, the shares of the three cases."""
     count = losses.labeled_sites(target.labels).clamp_min(1.0)
     parts = {"weight": weights.sum() / count}
     if view is not None:
@@ -186,8 +190,8 @@ def _cases(view: Opinion | None, target: Target, weights: Tensor) -> dict[str, T
 
 
 class StoredDraw(NamedTuple):
-    """What a step of `Stored` takes: where γ stands on its ramp, what is mixed with what, and the step's number."""
+    """Random draws and schedule values of one `Stored` step."""
 
-    ramp: Tensor  # 0-d
+    ramp: Tensor  # 0-d, factor of γ
     mix: Mix | None
-    step: Tensor | None = None  # 0-d int64, where the student remembers
+    step: Tensor | None = None  # 0-d int64, number of the step, where predictions are stored

@@ -1,4 +1,4 @@
-"""Only labels teach: Baseline and Oracle."""
+"""Supervised training on labels only: Baseline and Oracle."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from dmt.types import Batch, BatchShape
 
 @dataclass(frozen=True)
 class Supervised(Objective):
-    """Cross-entropy with the truth, with mixup if asked.
+    """Cross-entropy with the truth, optionally with mixup.
 
     Attributes:
-        mixup: α of λ ~ Beta(α, α), as drawn (without the maximum that the rounds take); None for no mixup.
-        class_weights: how much a site counts by its class; all alike if there are none. Not with mixup.
+        mixup: α of λ ~ Beta(α, α), used as drawn, while rounds use max(λ, 1 − λ); None for no mixup.
+        class_weights: weight of a site by its class, one per class; empty for equal weights. Not with mixup.
     """
 
     mixup: float | None = None

@@ -1,7 +1,7 @@
-"""Two nets of images that teach each other more than labels: Dual Student, Deep Co-Training.
+"""Two nets for images that teach each other more than hard labels: Dual Student, Deep Co-Training.
 
-Labels of `peers` are hard and of one view. Here nets exchange probabilities, where one of them is steadier, or answer
-images that were made to fool the other.
+In `peers`, nets exchange hard labels for the same view. Here, they exchange probabilities where one of them is more
+stable, or must resist adversarial examples made against the other.
 """
 
 import math
@@ -22,15 +22,16 @@ from dmt.types import WEAK, Batch, BatchShape
 class DualStudent(Objective):
     """Σ_i CE(f_i, y) + w·r·(mean s_i·|p_i(v_i) − p_j(v_j)|²/C + o·mean |p_i(v_i) − p_i(v_j)|²/C) (Ke et al. 2019).
 
-    Net i learns from view i and is asked, without gradient, in the other view too. An image is *stable* for a net that
-    gives both views one class and is sure of at least one. s_i is 1 where the peer is stable and net i is not, or is
-    less steady: by the squared difference between its views.
+    Net i is trained on view i, and also predicts the other view without gradient. An image is *stable* for a net that
+    predicts the same class for both views, with a confidence above the threshold for at least one. s_i is 1 where the
+    image is stable for the peer and either unstable for net i, or with a larger squared difference between the
+    predictions of its two views than for the peer.
 
     Attributes:
-        weight: w, once its ramp is over.
-        own: o, how much a net's own two views count beside the peer.
-        threshold: of the confidence that makes a stable image.
-        ramp: the share of the stage over which the weight grows, by exp(−5(1 − t)²).
+        weight: w.
+        own: o, weight of a net's consistency with itself, relative to that with the peer.
+        threshold: a stable image needs a confidence above this.
+        ramp: share of the stage over which r grows to 1, by exp(−5(1 − t)²).
     """
 
     lines: ClassVar[int] = 2
@@ -80,15 +81,15 @@ class DualStudent(Objective):
 class DeepCoTraining(Objective):
     """Σ_i CE(f_i, y) + r·(λ_c·mean JS(p₁(u), p₂(u)) + λ_d·Σ_i mean H(p_i(z_i), p_j(g_i(z_i)))) (Qiao et al. 2018).
 
-    Each net has its own half of the labeled images. g_i changes an image so that net i errs, by ε along the sign of its
-    gradient, in eval mode: the other net must not be fooled by the same images. z_i is u and the labeled half of net i.
-    Gradients reach both nets everywhere, also through what one answers the other.
+    Each net has its own half of the labeled images. g_i makes an adversarial example against net i, a step of ε along
+    the sign of the input gradient in eval mode; the other net must not be fooled by it. z_i are u and the labeled half
+    of net i. Gradients reach both nets in both unlabeled terms, also through the predictions that serve as targets.
 
     Attributes:
-        agree: λ_c, of the agreement on unlabeled images, once its ramp is over.
-        differ: λ_d, of the resistance to images made against the other net, likewise.
-        step: ε, of images in [0, 1].
-        ramp: the share of the stage over which both grow, by exp(−5(1 − t)²).
+        agree: λ_c, weight of the agreement on unlabeled images.
+        differ: λ_d, weight of the robustness to adversarial examples against the other net.
+        step: ε, for images in [0, 1].
+        ramp: share of the stage over which r grows to 1, by exp(−5(1 − t)²).
     """
 
     lines: ClassVar[int] = 2
@@ -137,12 +138,12 @@ def _supervised(logits: Tensor, truth: Tensor) -> Tensor:
 
 
 def cross(logits: Tensor, others: Tensor) -> Tensor:
-    """H(p, q) = −Σ_c p_c·log q_c of two nets' logits at every site, with gradient to both."""
+    """Return H(p, q) = −Σ_c p_c·log q_c of two nets' logits at every site, with gradient to both."""
     return -(logits.softmax(1) * others.log_softmax(1)).sum(1)
 
 
 def jensen_shannon(logits: Tensor, others: Tensor) -> Tensor:
-    """H((p + q)/2) − (H(p) + H(q))/2 of two nets' logits at every site, with gradient to both."""
+    """Return H((p + q)/2) − (H(p) + H(q))/2 of two nets' logits at every site, with gradient to both."""
     first, second = logits.log_softmax(1), others.log_softmax(1)
     both = torch.logaddexp(first, second) - math.log(2.0)
     return (first.exp() * (first - both) + second.exp() * (second - both)).sum(1) / 2
