@@ -1,4 +1,4 @@
-"""How long it takes to label and rank the unlabeled images of CIFAR-10 4k with WRN-28-2.
+"""Time to label and rank the unlabeled images of CIFAR-10 4k with WRN-28-2.
 
 python -m benchmarks.cifar_labeling --data DIR
 """

@@ -133,7 +133,7 @@ def changed(net: nn.Module, variant: Variant) -> nn.Module:
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.Conv2d) and child.dilation[0] > 1 and child.kernel_size == (3, 3):
                     if isinstance(module, nn.ModuleList):
-                        continue  # a branch of the head
+                        continue  # leave the branches of the head alone
                     setattr(module, name, Phases(child))
     if variant.blocks:
         for module in net.modules():

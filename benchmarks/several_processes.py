@@ -100,7 +100,7 @@ def work(asked: argparse.Namespace) -> None:
     with joining.joined() as processes:
         assert processes is not None
         environment.keep_freed_memory()  # as a fit does
-        load = os.getloadavg()[0]  # of others, before it begins
+        load = os.getloadavg()[0]  # by other programs, before this one begins
         execution = environment.pick_execution(joining.local_device(asked.device))
         with execution.active():
             found = measure(processes, execution, asked.net, asked.divisor, asked.steps)

@@ -5,7 +5,7 @@
 >>> loss = dmt.losses.cross_entropy(logits, labels, weights, count=batch_sites)
 >>> report = dmt.fit("digits", method="dmt", out="runs/a", seed=1)
 
-Names are loaded when they are first used: torch takes seconds, and `dmt --help` needs none of it.
+Names are loaded on first use: importing torch takes seconds, and `dmt --help` does not need it.
 """
 
 import os

@@ -37,7 +37,7 @@ def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
         among: jobs that differ from it only in method and seed.
 
     Returns:
-        None if the Baseline of its seed is unfinished or there is nothing to compare with.
+        None if its seed's Baseline is missing or unfinished, or if there is nothing to compare with.
     """
     baselines = [each for each in among if catalogue.get(each.method).baseline]
     if baselines:

@@ -50,7 +50,7 @@ def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
         for finding in guard.findings(job, guard.base(job, jobs) if alone else None):
             stage = stages.get(finding.where)
             said = (f"{title} {job.last_place}" if stage is None else stage.place, finding.text)
-            if said not in known:  # methods share stages
+            if said not in known:  # methods may share stages
                 known.add(said)
                 key = (title, finding.kind, finding.about, finding.remedy)
                 groups.setdefault(key, _Group(title, finding)).add(stage, job.seed)

@@ -241,7 +241,7 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
     starts = {line: start["digest"] for line, start in manifest.get("starts", starting.RANDOM).items()}
     preset = presets.PRESETS.get(manifest["data"])
     if preset is not None and preset.start != "random" and "random" in starts.values():
-        changes = (*changes, "start=random")  # the paper's rows start from published parameters
+        changes = (*changes, "start=random")  # the preset starts from published parameters
     origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
     every = [(outline, each) for outline in job.stages for each in of_stage(folder, outline)]
     stages = tuple(each for outline, each in every if not outline.get(identity.BEFORE))

@@ -115,7 +115,7 @@ class Report:
             *self.objections(),
             *self.errors(),
             *self.warnings(),
-            *self.verdicts(),  # last, where a reader of a terminal looks first
+            *self.verdicts(),  # last, where users of a terminal look first
         ]
         rounds = [report_tables.rounds(title, jobs, width) for title, jobs in zip(titles, longer, strict=True)]
         return "\n".join([self.summary(width), *rounds, *(narrow_tables.sentences(line, width) for line in said)])

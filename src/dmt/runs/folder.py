@@ -79,7 +79,7 @@ def require_same_options(made: str, defaults: Config, known: dict[str, Any], wan
 
 
 class Folder:
-    """Paths and manifest of a run."""
+    """A run's folder: its paths, locks and manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,7 +117,7 @@ class Folder:
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
                 self._follow(head)
-                if "warnings" in head and self.warnings() is None:  # made before images were checked
+                if "warnings" in head and self.warnings() is None:  # made by a release that did not check images
                     files.write_json(self.path / MANIFEST, self.manifest() | {"warnings": list(head["warnings"])})
             else:
                 files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})

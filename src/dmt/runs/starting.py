@@ -80,7 +80,7 @@ def find(
             line: _record(starts.resolve(default, config.net_of(line))) for line in LINES if line not in known
         } | known
     if config.recipe.shape != "pair" and "A" in known:
-        known.setdefault("B", known["A"])  # nobody trains it
+        known.setdefault("B", known["A"])  # line B is not trained
     lost = [line for line in LINES if line not in known]
     if lost:
         example = " ".join(f"--start {line}=FILE" for line in lost)

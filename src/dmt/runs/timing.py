@@ -17,7 +17,7 @@ STEADY = 0.02
 
 def step_seconds(trainer: Trainer, patience: float) -> float:
     """Measure the seconds of one training step, for at most about ``patience`` seconds after an untimed first step."""
-    trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
+    trainer.advance(trainer.draw())  # the first step allocates memory and, if steps are compiled, compiles
     return seconds(lambda: trainer.advance(trainer.draw()), trainer.device, patience)
 
 

@@ -26,7 +26,7 @@ def can_compile(execution: Execution) -> bool:
     """Whether compiling works here, for callers that also work without it."""
     try:
         _compile(execution)
-    except Exception:  # likewise
+    except Exception:  # a missing or broken compiler may raise anything
         return False
     return True
 
