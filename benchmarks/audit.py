@@ -1,4 +1,4 @@
-"""Does an audit find wrong labels, and is what it suggests to label worth more than images drawn at random?
+"""Does an audit find wrong labels, and are the images it suggests to label worth more than randomly drawn ones?
 
     python -m benchmarks.audit labels digits --labels 100 --seeds 1-5 --out runs/audit
     python -m benchmarks.audit labels cifar10-4k --labels 2000 --net resnet8-16 --set epochs=20 --seeds 1-2 --data DIR
@@ -6,16 +6,17 @@
     python -m benchmarks.audit pseudo digits --labels 50 --seeds 1-5 --out runs/audit
     python -m benchmarks.audit next digits --labels 50 --seeds 1-5 --out runs/audit
 
-``labels``: a tenth of the given labels is flipped to another class, drawn evenly. Precision and recall of what the
-audit calls suspicious, beside cleanlab's ``find_label_issues`` on the same probabilities (pip install cleanlab).
-Every seed has other images. With ``--size``, images are taken for a user's photos of that size, as `dmt fit FOLDER`
-does on a CPU: last layers learn on features that encoders which know ImageNet give once, and folds of the labels choose
-rate and length. All seeds then share the images, and differ in the labels that are flipped, in folds and in nets.
+``labels``: a tenth of the given labels is changed to another class, drawn uniformly. Measured are precision and recall
+of the labels that the audit calls suspicious, and those of cleanlab's ``find_label_issues`` on the same probabilities
+(pip install cleanlab). Every seed has other images. With ``--size``, images are treated as a user's photos of that
+size, as by `dmt fit FOLDER` on a CPU: last layers are trained on features that encoders pretrained on ImageNet compute
+once, and cross-validation on the labels chooses learning rate and length. All seeds then share the images, and differ
+in the changed labels, in folds and in nets.
 
 ``pseudo``: precision and recall of the pseudo labels of DMT's last round that the audit calls suspicious.
 
-``next``: 100 images more get their true labels, once the suggested ones and once others drawn at random; then
-Baseline and DMT are trained afresh on all labels. Results are added to a JSON file and printed.
+``next``: 100 more images get their true labels, in one case the suggested ones, in the other randomly drawn ones; then
+Baseline and DMT are trained from scratch on all labels. Results are written to a JSON file and printed.
 """
 
 import argparse
@@ -64,7 +65,7 @@ from dmt.types import IMAGENET
 from dmt.use.scoring import Finished
 
 MORE = 100
-"""Labels that are added."""
+"""Number of labels that are added."""
 
 
 def main() -> None:
@@ -125,10 +126,13 @@ def _options() -> argparse.Namespace:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of which some shall be flipped, and the nets that judge them.
+    """Labels of which some will be flipped, and the configuration of the nets that judge them.
 
     Attributes:
-        fixed: options that stay where folds of the labels choose others; None if they choose nothing.
+        task: the labeled images.
+        config: nets and recipe.
+        starts: initial parameters of the nets.
+        fixed: options that cross-validation must not change; None if there is no cross-validation.
     """
 
     task: Classification
@@ -138,7 +142,7 @@ class Labels:
 
 
 def drawn(config: Config, seed: int, options: argparse.Namespace) -> Labels:
-    """The labels that a preset gives this seed, judged by nets that know nothing yet."""
+    """Return a preset's labels for a seed, to be judged by randomly initialized nets."""
     opened = opening.read(config.data, options.data, print, lambda done, of: None)
     task, _ = opened.split(seed)
     assert isinstance(task, Classification)
@@ -146,7 +150,7 @@ def drawn(config: Config, seed: int, options: argparse.Namespace) -> Labels:
 
 
 def photos(config: Config, settings: Mapping[str, str], seed: int, options: argparse.Namespace) -> Labels:
-    """The same, but taken for photos and judged as `dmt fit FOLDER` would; features are stored below ``--out``."""
+    """Return labels treated as a user's photos and judged as by `dmt fit FOLDER`; features are stored in ``--out``."""
     small = drawn(configuration.override(config, {"labels": options.labels}), seed, options).task
     config = configuration.override(photo_config(small.classes, len(small.labeled), options.size), settings)
     starts = starting.find({}, config, options.start, None)
@@ -159,7 +163,7 @@ def photos(config: Config, settings: Mapping[str, str], seed: int, options: argp
 
 
 def photo_config(classes: tuple[str, ...], labels: int, size: int) -> Config:
-    """What is proposed for so many labeled photos, and no others, on a CPU."""
+    """Return the configuration that dmt chooses on a CPU for this many labeled photos and no unlabeled ones."""
     net, net_b = (f"frozen:{each}" for each in (known_nets.KNOWN, known_nets.KNOWN_B))
     views = max(1, min(choosing.VIEWS[0], choosing.LOOKS // labels))
     data = PhotoOptions(classes=classes, labels=labels, size=size, stored_views=views)
@@ -167,7 +171,7 @@ def photo_config(classes: tuple[str, ...], labels: int, size: int) -> Config:
 
 
 def enlarged(task: Classification, size: int) -> Classification:
-    """Its labeled images alone, which have colors, resampled to this size like photos from files."""
+    """Return a task of the labeled images only, which must be RGB, resized like photos from files."""
     images = torch.empty(len(task.labeled), 3, size, size, dtype=torch.uint8)
     for place, image in enumerate(task.labeled.images):
         square = photo_pools.square(Image.fromarray(image.permute(1, 2, 0).numpy()), size)
@@ -181,7 +185,7 @@ def enlarged(task: Classification, size: int) -> Classification:
 
 
 def by_folds(labels: Labels, execution: Execution) -> tuple[Config, list[str]]:
-    """Rate and length that folds of the labels prefer, as in `dmt fit FOLDER`, and lines that say so."""
+    """Return the configuration after cross-validation on the labels, as in `dmt fit FOLDER`, and messages about it."""
     if labels.fixed is None:
         return labels.config, []
     methods = [catalogue.baseline().name]
@@ -190,7 +194,7 @@ def by_folds(labels: Labels, execution: Execution) -> tuple[Config, list[str]]:
 
 
 def flipped(labels: Labels, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One seed: precision and recall of the audit and of cleanlab on the same probabilities."""
+    """Measure one seed: precision and recall of the audit and of cleanlab on the same probabilities."""
     task, wrong = flip(labels.task, seed)
     execution = environment.pick_execution(options.device).for_net(labels.config.net, False)
     with (
@@ -216,7 +220,7 @@ def flipped(labels: Labels, seed: int, options: argparse.Namespace) -> dict[str,
 
 
 def flip(task: Classification, seed: int, share: float = 0.1) -> tuple[Classification, np.ndarray]:
-    """The task with a share of its labels wrong, and which."""
+    """Return the task with a share of its labels changed, and (N,) which ones are wrong."""
     chance, count = streams.stream(seed, "flip"), len(task.labeled)
     chosen = np.sort(chance.permutation(count)[: round(share * count)])
     labels = task.labeled.labels.clone()
@@ -228,7 +232,7 @@ def flip(task: Classification, seed: int, share: float = 0.1) -> tuple[Classific
 
 
 def _cleanlab(given: np.ndarray, probabilities: np.ndarray) -> dict[str, np.ndarray]:
-    """Its default, and its other ways to choose."""
+    """Return (N,) the labels that cleanlab flags with its default filter and with the others, by filter."""
     from cleanlab.filter import find_label_issues
 
     ways = ("prune_by_noise_rate", "both", "confident_learning", "low_self_confidence")
@@ -255,7 +259,7 @@ def _found(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One seed: precision and recall over the pseudo labels that were kept."""
+    """Measure one seed: precision and recall over the kept pseudo labels."""
     ensemble, _ = _begun(config, settings, seed, options)
     folder, task = Folder(_start(seed, options)), ensemble.task
     checks = pseudo_labels.checks(ensemble, folder, auditor.chosen_job(folder.path, "dmt", seed))
@@ -273,7 +277,7 @@ def pseudo(config: Config, settings: Mapping[str, Any], seed: int, options: argp
 
 
 class Relabeled(Runner):
-    """A run whose seeds begin with more labels than their split gives them."""
+    """A run in which some unlabeled images of each seed's split have been labeled."""
 
     more: Mapping[int, np.ndarray] = {}
 
@@ -287,7 +291,7 @@ class Relabeled(Runner):
 
 
 def grow(task: Classification, audit: ImageAudit, positions: np.ndarray) -> tuple[Classification, ImageAudit]:
-    """The unlabeled images at these positions get their true labels."""
+    """Return task and audit after the unlabeled images at these positions have got their true labels."""
     every = _truth(audit, task.unlabeled.ids)
     chosen = torch.from_numpy(np.asarray(positions, dtype=np.int64))
     left = torch.ones(len(every), dtype=torch.bool)
@@ -304,7 +308,7 @@ def grow(task: Classification, audit: ImageAudit, positions: np.ndarray) -> tupl
 
 
 def _truth(audit: Audit[Any], ids: Sequence[str]) -> torch.Tensor:
-    """(N,) what these training images really are."""
+    """Return (N,) the true labels of training images."""
     assert isinstance(audit, ImageAudit)
     known = dict(zip(audit.everything.ids, audit.everything.labels.tolist(), strict=True))
     return torch.tensor([known[each] for each in ids])
@@ -318,7 +322,7 @@ def _start(seed: int, options: argparse.Namespace) -> Path:
 def _begun(
     config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace
 ) -> tuple[Ensemble, Report]:
-    """Baseline and DMT with the labels there are, and the nets of DMT that an audit would ask."""
+    """Train Baseline and DMT on the original labels; return the nets of DMT that an audit uses, and the report."""
     place, where = _start(seed, options), {"data_folder": options.data, "device": options.device}
     begun = dmt.fit(options.preset, out=place, method=["baseline", "dmt"], seed=seed, settings=settings, **where)
     execution = environment.pick_execution(options.device)
@@ -327,7 +331,7 @@ def _begun(
 
 
 def grown(config: Config, settings: Mapping[str, Any], seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One seed: scores at the start, with suggested labels and with random ones."""
+    """Measure one seed: scores with the original labels, with suggested ones added and with random ones added."""
     ensemble, begun = _begun(config, settings, seed, options)
     suggested = np.array([each.position for each in label_next.choose(ensemble, MORE)])
     drawn = streams.stream(seed, "random labels").permutation(len(ensemble.task.unlabeled))[:MORE]
@@ -339,7 +343,7 @@ def grown(config: Config, settings: Mapping[str, Any], seed: int, options: argpa
 
 
 def _fit(config: Config, out: Path, seed: int, positions: np.ndarray, options: argparse.Namespace) -> Report:
-    """Baseline and DMT on a split that has grown."""
+    """Train Baseline and DMT on a split with additional labels."""
     execution = environment.pick_execution(options.device)
     folder, starts = Folder(out), starting.find({}, config, "random", None)
     with progress.default() as watcher:

@@ -1,8 +1,8 @@
 """Do the compiled, recorded step and the plain one agree on this device? Prints the differences; exit code 1 if not.
 
-On CUDA both run the net in bf16: the losses of the first step must agree to 1 %, the shares of the three cases to 1 %
-of the images (a single image that changes case is 0.2 %); later steps drift apart slowly and are only shown.
-Augmentation is compared value by value and may differ by one gray level.
+On CUDA, both run the net in bf16: the losses of the first step must agree to 1 %, the shares of the three cases to 1 %
+of the images (a single image that changes case is 0.2 %). Later steps slowly diverge and are only shown. Augmentation
+is compared value by value and may differ by one gray level.
 
     python -m benchmarks.check_step
 """
@@ -24,7 +24,7 @@ from dmt.training.trainer import Trainer, Training
 
 
 def trajectory(method: str, execution: Execution, steps: int) -> tuple[tuple[str, ...], torch.Tensor]:
-    """The numbers of the first steps of a stage, (steps, parts)."""
+    """Run the first steps of a stage; return the names of the logged numbers and their values, (steps, names)."""
     torch.manual_seed(0)
     task, stage = random_task(4000, 9000), catalogue.plan(method, CONFIG.recipe).stages[-1]
     pseudo = PseudoLabels(torch.randint(0, 10, (9000,)), torch.rand(9000), torch.ones(9000, dtype=torch.bool))
@@ -38,7 +38,7 @@ def trajectory(method: str, execution: Execution, steps: int) -> tuple[tuple[str
 
 
 def augmentation(execution: Execution) -> tuple[float, int]:
-    """Share of pixels that differ between compiled and plain augmentation, and the largest difference."""
+    """Return the share of values that differ between compiled and plain augmentation, and the largest difference."""
     policy = POLICIES["paper"]
     images = torch.randint(0, 256, (512, 3, 32, 32), dtype=torch.uint8, device=execution.device)
     compiled = execution.compiled(policy.apply)
@@ -52,7 +52,7 @@ def augmentation(execution: Execution) -> tuple[float, int]:
 
 
 def agree(names: tuple[str, ...], fast: torch.Tensor, plain: torch.Tensor) -> bool:
-    """Whether the numbers of a step are the same up to bf16: shares absolutely, the rest relatively."""
+    """Whether the numbers of a step agree up to bf16: absolutely for shares, relatively for the others."""
     shares = torch.tensor([name in ("agree", "negative", "positive") for name in names])
     gaps = (fast - plain).abs() / torch.where(shares, 1.0, plain.abs())
     return bool((gaps <= 0.01).all())

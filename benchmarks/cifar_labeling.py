@@ -1,4 +1,4 @@
-"""How long it takes to label and rank the unlabeled images of CIFAR-10 4k with WRN-28-2.
+"""Time to label and rank the unlabeled images of CIFAR-10 4k with WRN-28-2.
 
 python -m benchmarks.cifar_labeling --data DIR
 """
@@ -33,7 +33,7 @@ def main() -> None:
     with Execution(device, fast=device.type == "cuda").active():
         for _ in range(options.repeats):
             start = time.perf_counter()
-            store = labeler.label(teacher, labeler.Wish(0.6))  # ends on the host: the clock needs no wait
+            store = labeler.label(teacher, labeler.Wish(0.6))  # the result is on the host: no synchronization needed
             seconds.append(time.perf_counter() - start)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
     kept, count = int(store.selected.sum()), len(store.selected)

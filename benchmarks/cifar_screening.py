@@ -1,15 +1,15 @@
-"""Which options help a round of DMT on CIFAR-10? One round, repeated once for each, judged on held-out images.
+"""Which options help a round of DMT on CIFAR-10? One round is repeated for each of them and judged on held-out images.
 
     python -m benchmarks.cifar_screening --data DIR --runs RUNS --minutes 9 --out benchmarks/results
     python -m benchmarks.cifar_screening --tiny --runs RUNS           a rehearsal on a CPU, with digits for images
 
-5,000 images are held out of *training* for judging; test images are not looked at. First nets are prepared: a Baseline
-and short rounds. The last of them labels for the round that is repeated, each time with other options. A trial that
-changes who labels, or how, changes the labels too. All trials of a repetition have the same random numbers. Repeating
-the command resumes; after every trial the record goes to OUT/NAME.json and OUT/NAME.md.
+5,000 images are held out of *training* to judge trials; test images are not used. First, teachers are prepared: a
+Baseline and short rounds. The last of them labels for the round that is repeated with other options each time. Trials
+that change the labeler or the way of labeling have other labels. All trials of a repetition have the same random
+numbers. Repeating the command resumes; after every trial, the record is written to OUT/NAME.json and OUT/NAME.md.
 
-``--teacher best:RUNS/NAME.json`` has the best trial of an earlier screening label for this one, so that a schedule is
-built round by round. ``--labelings`` also counts how often each way of labeling errs, which takes seconds.
+With ``--teacher best:RUNS/NAME.json``, the best trial of an earlier screening labels for this one, so that a schedule
+can be built round by round. ``--labelings`` also counts the errors of each way of labeling, which takes seconds.
 """
 
 import argparse
@@ -78,10 +78,10 @@ TRIALS: dict[str, dict[str, Any]] = {
     "continued": {"start_round": "teacher"},
     "fixmatch": {"method": "fixmatch"},
     "fixmatch-continued": {"method": "fixmatch", "start_round": "teacher"},
-    "per-class": {"per_class": True},  # differs where the round keeps a part of the labels, --fraction
+    "per-class": {"per_class": True},  # differs only if the round keeps some of the labels, with --fraction
 }
 PREPARED = "0.5:12500,1:20000"
-"""Fractions and steps of the rounds that prepare the teacher, trained as `cifar10-4k-fast` trains."""
+"""Fractions and steps of the rounds that prepare the teacher, with the options of `cifar10-4k-fast`."""
 
 BEST = "best:"
 QUICK: dict[str, Any] = {"rate_round": 0.2, "mixup_round": None, "online_stage": "none"}
@@ -103,7 +103,7 @@ LABELINGS: dict[str, dict[str, Any]] = {
         ("BatchNorm re-estimated, flip", "raw", ("flip",), "reestimate"),
     )
 }
-"""Ways in which one teacher may label, each in full: what the base configuration says does not matter."""
+"""Ways in which one teacher may label. Each sets all options of labeling, so the base configuration does not matter."""
 
 COPIES = ("raw", "ema")
 AUDITED = ("error_kept", "error_kept_weighted", "weight_right", "weight_wrong")
@@ -111,14 +111,19 @@ AUDITED = ("error_kept", "error_kept_weighted", "weight_right", "weight_wrong")
 
 @dataclass(frozen=True)
 class Bench:
-    """What all trainings have in common.
+    """Settings shared by all trainings.
 
     Attributes:
+        opened: the data.
         base: the configuration that trials change.
-        seed: of the split, and of all random numbers.
+        execution: the device, and how steps run on it.
+        runs: folder of the trainings.
+        stop: when to stop.
+        seed: seed of the split and of all random numbers.
         prepared: fractions and steps of the rounds before the one that is repeated.
-        fraction, steps: of the one that is repeated.
-        trials: the options of each.
+        fraction, steps: fraction and steps of the round that is repeated.
+        trials: options of the trials by name.
+        began: time at which the program began, for messages.
     """
 
     opened: Opened
@@ -142,7 +147,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Job:
-    """One training: a stage under a configuration, so many steps long, with labels by the nets of a folder."""
+    """One training: a stage with a configuration and a number of steps, on labels by the nets in a teacher's folder."""
 
     name: str
     config: Config
@@ -152,7 +157,7 @@ class Job:
     teacher: Path | None = None
 
     def place(self, runs: Path) -> Path:
-        """A folder named by all that decides the nets."""
+        """Return the folder, whose name contains a hash of everything that determines the nets."""
         content = {
             "stage": options.content(self.stage),
             "objective": type(self.stage.objective).__name__,
@@ -167,7 +172,7 @@ class Job:
 
 
 def train(bench: Bench, job: Job) -> Path:
-    """Train what is not finished yet, judge it on the held-out images, and return its folder."""
+    """Train a job unless it is finished, score it on the held-out images, and return its folder."""
     place, device = job.place(bench.runs), bench.execution.device
     if (place / "outcome.json").exists():
         return place
@@ -211,14 +216,14 @@ def train(bench: Bench, job: Job) -> Path:
 
 
 def labels(job: Job, task: Task, place: Path, execution: Execution) -> PseudoLabels[Tensor]:
-    """Those that the stage wants of its teacher, made once."""
+    """Return the teacher's pseudo labels for a job's stage; they are computed once and stored."""
     if not (place / run_files.PSEUDO).exists():
         made(job, task, execution).save(place)
     return ImageStore.load(place).open(task.unlabeled)
 
 
 def made(job: Job, task: Task, execution: Execution) -> ImageStore:
-    """The same in memory."""
+    """Compute the teacher's pseudo labels for a job's stage."""
     wanted = job.stage.labels
     assert wanted is not None
     assert job.teacher is not None
@@ -226,7 +231,7 @@ def made(job: Job, task: Task, execution: Execution) -> ImageStore:
     for copy in wanted.copies:
         net = finished_net(job.teacher, task.net_spec(job.config.net), "A", copy)
         net = net.to(execution.device, memory_format=execution.layout)  # type: ignore[call-overload]
-        if job.stage.schedule.batchnorm == "reestimate":  # as if the teacher had been trained so
+        if job.stage.schedule.batchnorm == "reestimate":  # as if the teacher had been trained with this option
             batchnorm.reestimate(net, task.clean_images(job.seed, execution.device))
         nets.append(net)
     teacher = Teacher(tuple(nets), task, execution.device, wanted.seen, whole=wanted.whole)
@@ -235,7 +240,7 @@ def made(job: Job, task: Task, execution: Execution) -> ImageStore:
 
 
 def labelings(bench: Bench, teacher: Path) -> dict[str, dict[str, float]]:
-    """Error, %, of the surest labels by each way of labeling, by the share that is kept; nothing is trained."""
+    """Return the error in % of the most confident labels, by way of labeling and by share; nothing is trained."""
     found: dict[str, dict[str, float]] = {}
     for name, settings in LABELINGS.items():
         counted = replace(bench, fraction=1.0, trials={name: settings})
@@ -249,7 +254,7 @@ def labelings(bench: Bench, teacher: Path) -> dict[str, dict[str, float]]:
 
 
 def prepare(bench: Bench) -> Path:
-    """The folder of the nets that label for all trials."""
+    """Train the nets that label for all trials, and return their folder."""
     config = configuration.override(bench.base, QUICK | {"fractions": (*(share for share, _ in bench.prepared), 1.0)})
     first, *rounds = catalogue.plan("dmt", config.recipe).stages
     task, _ = bench.split(config)
@@ -261,7 +266,7 @@ def prepare(bench: Bench) -> Path:
 
 
 def last_nets(bench: Bench, run: Path) -> Path:
-    """The last finished stage of a run of DMT that held the same images out, or the best trial of a record."""
+    """Return the folder of the last finished stage of a DMT run with the same split, or of a record's best trial."""
     if str(run).startswith(BEST):
         return best_trial(bench, Path(str(run).removeprefix(BEST)))
     _require_same_split(bench, Folder(run).manifest()["config"], bench.seed, str(run))
@@ -273,7 +278,7 @@ def last_nets(bench: Bench, run: Path) -> Path:
 
 
 def _require_same_split(bench: Bench, held: Mapping[str, Any], seed: int, name: str) -> None:
-    """Refuse teachers that may have learned from the images that judge here."""
+    """Refuse teachers that may have been trained on the images that are held out here."""
     wanted = configuration.flat(bench.base) | {"seed": bench.seed}
     held = {**held, "seed": seed}
     for key in ("dataset", "labels", "validation", "net", "seed"):
@@ -282,7 +287,7 @@ def _require_same_split(bench: Bench, held: Mapping[str, Any], seed: int, name: 
 
 
 def best_trial(bench: Bench, record: Path) -> Path:
-    """The folder of the trial whose raw nets are best on the held-out images, of its first repetition."""
+    """Return the folder of the first repetition of the trial whose raw nets are best on the held-out images."""
     known = files.read_json(record)
     _require_same_split(bench, known["base"], known["seed"], str(record))
     rows: dict[str, dict[str, Any]] = known["trials"]
@@ -295,7 +300,7 @@ def best_trial(bench: Bench, record: Path) -> Path:
 
 
 def trial(bench: Bench, name: str, repetition: int, teacher: Path) -> Job:
-    """The repeated round with the options of a trial."""
+    """Return the repeated round with the options of a trial."""
     settings = {"method": "dmt", "fractions": (bench.fraction,)} | dict(bench.trials[name])
     method = settings.pop("method")
     config = configuration.override(bench.base, settings)
@@ -306,7 +311,7 @@ def trial(bench: Bench, name: str, repetition: int, teacher: Path) -> Job:
 
 
 def compared(trials: Mapping[str, Any], rows: dict[str, list[Path]]) -> dict[str, dict[str, Any]]:
-    """What came of each trial, and how far it is from the plain round on the same images and repetitions."""
+    """Return the results of each trial, and its gain over the plain round on the same images and repetitions."""
     found: dict[str, dict[str, Any]] = {}
     for name, places in rows.items():
         outcomes = [files.read_json(place / "outcome.json") for place in places]
@@ -328,7 +333,7 @@ def _said(places: Sequence[Path], copy: str) -> list[Evidence]:
 
 
 def record(bench: Bench, rows: dict[str, list[Path]], teacher: Path, before: Sequence[Any]) -> dict[str, Any]:
-    """All that is known, with what it takes to check it."""
+    """Return the whole record, with everything that is needed to verify it."""
     outcome, described = teacher / "outcome.json", environment.describe(bench.execution.device)
     described |= {"command": provenance.command(described["command"])}
     return {
@@ -343,7 +348,7 @@ def record(bench: Bench, rows: dict[str, list[Path]], teacher: Path, before: Seq
 
 
 def page(found: dict[str, Any]) -> str:
-    """The record to read."""
+    """Return the record as Markdown."""
     last, base = found["sessions"][-1], found["base"]
     commits = sorted({(each["git"] or {}).get("commit", "not a checkout")[:12] for each in found["sessions"]})
     words = last["command"]
@@ -376,7 +381,7 @@ def page(found: dict[str, Any]) -> str:
 
 
 def labeling_table(ways: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Rows of errors by way of labeling, if they were counted."""
+    """Return the lines of a table of errors by way of labeling, if they were counted."""
     if not ways:
         return []
     shares = list(next(iter(ways.values())))
@@ -394,7 +399,7 @@ def labeling_table(ways: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def digits_for_images() -> None:
-    """Let "cifar10" be handwritten digits, enlarged and in color: something to learn on a CPU."""
+    """Replace "cifar10" by handwritten digits, enlarged and in color, which can be learned on a CPU."""
     known, digits = DATASETS["cifar10"], DATASETS["digits"]
 
     def enlarged(part: LabeledSet[Tensor]) -> LabeledSet[Tensor]:
@@ -409,13 +414,13 @@ def digits_for_images() -> None:
 
 
 def own_trial(text: str) -> tuple[str, dict[str, Any]]:
-    """``"NAME:gamma=1;mixup_round=none"``, as typed."""
+    """Parse a trial such as ``NAME:gamma=1;mixup_round=none``."""
     name, _, settings = text.partition(":")
     return name, dict(configuration.from_pairs(settings.split(";")))
 
 
 def rounds_of(text: str) -> tuple[tuple[float, int], ...]:
-    """``"0.5:12500,1:20000"``, as typed: fractions and steps."""
+    """Parse fractions and steps of rounds, such as ``0.5:12500,1:20000``."""
     if text == "none":
         return ()
     return tuple((float(share), int(steps)) for share, _, steps in (each.partition(":") for each in text.split(",")))
@@ -473,7 +478,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def screen(bench: Bench, wanted: Sequence[str], asked: argparse.Namespace) -> None:
-    """All trials, repetition by repetition, as far as time allows."""
+    """Run all trials, repetition by repetition, as far as time allows."""
     place = asked.out or asked.runs
     path = place / f"{asked.name}.json"
     before = files.read_json(path)["sessions"] if path.exists() else []

@@ -1,10 +1,10 @@
-"""How fast a CIFAR-10 stage trains, end to end, against the bare step of the same net in the same run.
+"""Training speed of a CIFAR-10 stage, end to end, relative to the bare step of the same net in the same run.
 
-Bare: WRN-28-2 on one batch of 512 that never changes: forward, backward, SGD; no data, no augmentation, no EMA. The
-second bare figure adds a forward without gradient, which the dynamic weight needs, the third one over a quarter of the
-images, as with weight_every=4. All are compiled and recorded as a CUDA graph. Stages: the real loop with augmentation,
-mixup, EMA, journal and checkpoints, on the preset cifar10-4k with random images of the real numbers and shapes. All
-figures are medians over intervals of 100 steps, warm-up left out.
+Bare: WRN-28-2 on one fixed batch of 512, with forward, backward and SGD, but without data loading, augmentation and
+EMA. The second bare figure adds a forward pass without gradient, which the dynamic weight needs; the third adds one
+over a quarter of the images, as with weight_every=4. All are compiled and recorded as a CUDA graph. Stages: the real
+loop with augmentation, mixup, EMA, journal and checkpoints, with the preset cifar10-4k and random images in the real
+numbers and shapes. All figures are medians over intervals of 100 steps, without warm-up.
 
     python benchmarks/cifar_throughput.py --steps 2000
 """
@@ -44,7 +44,7 @@ SPEC = opening.net_spec(CONFIG.data, CONFIG.net)
 
 
 def random_task(labeled: int, unlabeled: int) -> Classification:
-    """Images of the real number and shape; nobody looks at them."""
+    """Return a task of random images in these numbers and the real shape."""
 
     def images(count: int) -> torch.Tensor:
         return torch.randint(0, 256, (count, *DATA.shape), dtype=torch.uint8)
@@ -59,7 +59,7 @@ def random_task(labeled: int, unlabeled: int) -> Classification:
 
 
 def bare(execution: Execution, steps: int, *, looked: int = 0) -> float:
-    """Images per second of the step alone, with a look at so many images before it."""
+    """Measure images per second of the bare step, after a gradient-free forward pass over ``looked`` images."""
     net = build.build(SPEC, seed=0).to(execution.device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
     student = Student(net, execution)
     images = torch.rand(512, *DATA.shape, device=execution.device).contiguous(memory_format=torch.channels_last)
@@ -85,7 +85,7 @@ def bare(execution: Execution, steps: int, *, looked: int = 0) -> float:
 
 
 def timed(run: Callable[[], object], steps: int, execution: Execution, batch: int = 512) -> float:
-    """Median images per second over intervals of 100 steps, the first left out."""
+    """Measure median images per second over intervals of 100 steps (on a CPU, single steps), without the first."""
     rates = []
     for _ in range(max(steps // 100, 2)):
         began = time.perf_counter()
@@ -98,7 +98,7 @@ def timed(run: Callable[[], object], steps: int, execution: Execution, batch: in
 
 
 def stage_rate(method: str, execution: Execution, steps: int, weight_every: int = 1) -> tuple[float, float]:
-    """(images per second, seconds until the first step was done) of a stage in the real loop."""
+    """Measure a stage in the real loop: images per second, and seconds until the first step was done."""
     plan = catalogue.plan(method, replace(CONFIG.recipe, weight_every=weight_every))
     stage: Stage = plan.stages[-1]
     task = random_task(4000, 45_800)
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def measure(execution: Execution, steps: int, device: torch.device) -> None:
-    """All figures in one process, printed as they come and as JSON in the end."""
+    """Measure all figures in one process; print each when it is known, and all as JSON at the end."""
     first, second, quarter = (bare(execution, steps, looked=looked) for looked in (0, 512, 128))
     result = {
         "bare step": {"images_per_s": first},

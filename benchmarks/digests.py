@@ -1,8 +1,8 @@
-"""What digests cost: the share of a run that hashes files while they are written, and again when they are read.
+"""Cost of digests: the share of a run's time in which files are hashed, when they are written and when they are read.
 
 python -m benchmarks.digests [PRESET …] [--set KEY=VALUE …] [--checkpoint-every SECONDS]
 
-Hashing is done beside the disk's work, so the share is what it costs at most.
+Hashing overlaps with disk access, so the share is an upper bound of its cost.
 """
 
 import argparse
@@ -25,7 +25,7 @@ HASHING = ((files, "digest"), (files, "require_digest"), (pixel_store, "checksum
 
 
 class Clock:
-    """Seconds spent in some functions."""
+    """Total seconds spent in wrapped functions."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -42,7 +42,7 @@ class Clock:
 
 
 def share(preset: str, settings: dict[str, str], every: float) -> str:
-    """A line about one run."""
+    """Run a preset and return a line about the share of hashing."""
     clock = Clock()
     patches = [mock.patch.object(module, name, clock.around(getattr(module, name))) for module, name in HASHING]
     with tempfile.TemporaryDirectory() as folder:

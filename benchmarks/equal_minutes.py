@@ -1,12 +1,12 @@
-"""Methods on CIFAR-10 at equal minutes by the clock of one GPU, each as a user would run it.
+"""Methods on CIFAR-10 at equal wall-clock time on one GPU, each as a user would run it.
 
     python -m benchmarks.equal_minutes cifar10-4k --data DIR --runs RUNS --minutes 5 --budget 16m --out OUT
     python -m benchmarks.equal_minutes digits --runs RUNS --minutes 0.3 --out OUT           a rehearsal on a CPU
 
-Every method is a ``dmt fit`` of its own, from its start to its score, reading and compiling included. Its published
-options stay; only its length is fitted to the minutes, by steps per second as they were measured before. CL and DMT
-have rounds as in ``cifar10-4k-fast``, scaled, but start from the Baseline instead of FixMatch's net. A method whose fit
-was interrupted must be run anew, since its seconds would not be those of one piece; what was finished is not run again,
+Every method is a separate ``dmt fit``, timed from its start to its score, including reading and compiling. It keeps its
+published options; only its length is fitted to the minutes, with steps per second that were measured before. CL and DMT
+have the rounds of ``cifar10-4k-fast``, scaled, but start from the Baseline instead of FixMatch's net. A method whose
+fit was interrupted must be run again from scratch, since its time would be unknown. Finished methods are not run again,
 and none is begun that would not end in time.
 """
 
@@ -31,26 +31,26 @@ from dmt.runs import environment, stopping
 from dmt.runs.folder import Folder
 
 FIRST = ("baseline", "cl", "dmt", "fixmatch", "freematch", "cps", "mean-teacher", "mixmatch")
-"""The eight that come first; others by --methods."""
+"""Methods that are run by default; others can be given by --methods."""
 
 RATES = {
     "baseline": 164.0, "cl": 163.0, "dmt": 134.0, "fixmatch": 101.0, "uda": 100.0, "flexmatch": 98.0, "freematch": 98.0,
     "softmatch": 98.0, "cps": 81.0, "mean-teacher": 218.0, "pi-model": 210.0, "pseudo-label": 324.0, "mixmatch": 150.0,
 }  # fmt: skip
-"""Steps a second of WRN-28-2 on one H200 (results/cifar10.md); of FlexMatch, FreeMatch, SoftMatch and MixMatch as
-estimated from FixMatch and Mean Teacher."""
+"""Steps per second of WRN-28-2 on one H200 (results/cifar10.md); those of FlexMatch, FreeMatch, SoftMatch and MixMatch
+are estimated from FixMatch and Mean Teacher."""
 
 START, COMPILE = 45.0, 12.0
-"""Seconds before the first step of a run, and of each further stage."""
+"""Seconds before the first step of a run, and before that of each further stage."""
 
 MIXED = ("online_stage", "epochs_online_stage", "start_round")
-"""Options by which that preset mixes methods, and what only makes sense with them: rounds that continue."""
+"""Options by which `cifar10-4k-fast` combines methods, and one that is only useful with them: rounds that continue."""
 
 STORED = ("cl", "dmt", "dmt-naive", "dmt-flip")
 
 
 def ours(preset: str) -> dict[str, Any]:
-    """What `cifar10-4k-fast` changes of the paper's preset, for methods of stored labels; FixMatch competes alone."""
+    """Return what `cifar10-4k-fast` changes in the paper's preset, except `MIXED`; for methods with stored labels."""
     if not preset.startswith("cifar10"):
         return {}
     fast, paper = (configuration.flat(presets.get(name).config) for name in ("cifar10-4k-fast", "cifar10-4k"))
@@ -58,7 +58,7 @@ def ours(preset: str) -> dict[str, Any]:
 
 
 def settings_of(preset: str, method: str, minutes: float, rates: Mapping[str, float]) -> dict[str, Any]:
-    """Options that make a method take so many minutes, beside the preset's."""
+    """Return the changes to the preset with which a method takes this many minutes."""
     changes = ours(preset) if method in STORED else {}
     config = configuration.override(presets.get(preset).config, changes)
     stages, sizes = catalogue.plan(method, config.recipe).stages, config.data.sizes
@@ -68,7 +68,7 @@ def settings_of(preset: str, method: str, minutes: float, rates: Mapping[str, fl
 
 
 def _rate(stage: Stage, method: str, rates: Mapping[str, float]) -> float:
-    """Steps a second: a Baseline that comes first is as fast as every Baseline."""
+    """Return a stage's steps per second; a stage without unlabeled images is as fast as the Baseline."""
     name = method if stage.objective.views else "baseline"
     if name not in rates:
         raise SystemExit(f"how many steps {name} takes a second is not known; give --rate {name}=NUMBER")
@@ -76,7 +76,7 @@ def _rate(stage: Stage, method: str, rates: Mapping[str, float]) -> float:
 
 
 def scaled(config: Config, method: str, factor: float) -> dict[str, Any]:
-    """The lengths of all stages of a method times a factor."""
+    """Return options that scale the lengths of all stages of a method."""
 
     def times(epochs: int) -> int:
         return max(1, round(epochs * factor))
@@ -97,7 +97,7 @@ def command(preset: str, method: str, settings: Mapping[str, Any], out: Path, as
 
 
 def result(job: JobResult, seconds: float) -> dict[str, Any]:
-    """What a finished method came to."""
+    """Return scores and costs of a finished method."""
     outcomes = [stage.outcome for stage in job.stages if stage.outcome is not None]
     return {
         "score": {copy: job.test_score(copy) for copy in ("raw", "shipped")},
@@ -110,7 +110,7 @@ def result(job: JobResult, seconds: float) -> dict[str, Any]:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """The record to read, best first."""
+    """Return the record as Markdown, the best method first."""
     last = found["sessions"][-1]
     lines = [
         f"# {found['preset']}: methods at {found['minutes']:g} minutes each",

@@ -1,10 +1,10 @@
-"""What a fit on stored features costs beside the bare forward passes of its views.
+"""Cost of a fit on stored features, relative to the encoder's forward passes over its views.
 
     python -m benchmarks.feature_cost --voc DIR --photos 4800 --out benchmarks/results
 
-PASCAL VOC as somebody's folder, as in `benchmarks.real_photos`. `dmt.fit` runs with nothing set, and so does an audit
-of it; every call of an encoder is timed. One run, one process, so the ratio holds on a busy machine too: seconds of
-the fit over seconds inside the encoders. Photos of ``test/`` are looked at once each and counted too.
+PASCAL VOC as a user's folder, as in `benchmarks.real_photos`. `dmt.fit` runs with default settings, followed by an
+audit; every call of an encoder is timed. The ratio is that of the fit's seconds to those inside the encoders; both are
+from one process, so it holds on a busy machine, too. Photos in ``test/`` are encoded once each and counted.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from dmt.training import encoding
 
 
 class Clock:
-    """Seconds inside encoders, and how many images they saw."""
+    """Seconds spent inside encoders, and number of images that they encoded."""
 
     def __init__(self) -> None:
         self.seconds, self.images = 0.0, 0

@@ -1,11 +1,11 @@
-"""Folders of photos on a CPU: every kind of method for the last layers of encoders that stay, on the same features.
+"""Folders of photos on a CPU: every kind of method, training last layers on the same features of frozen encoders.
 
     python -m benchmarks.feature_methods papsmear trashnet --folders DIR --work RUNS --out OUT.json
 
-``DIR`` holds ``NAME.tar.gz`` and ``NAME.truth.csv`` of folders that are for choosing. For every draw of the labels
-(`benchmarks.folder_draws`) DMT and the others are trained as `dmt fit FOLDER --no-folds` trains them. Online methods
-are trained twice: for as many steps as a line of DMT's nets takes, and for the 100 passes that are their default.
-Features are computed once a draw. What is in ``--out`` is not done again.
+``DIR`` holds ``NAME.tar.gz`` and ``NAME.truth.csv`` of folders on which defaults are chosen. For every draw of the
+labels (`benchmarks.folder_draws`), all methods are trained as by `dmt fit FOLDER --no-folds`. Online methods are
+trained twice: for as many steps as one line of DMT's nets, and for the 100 epochs that are their default. Features are
+computed once per draw. What is in ``--out`` is not repeated.
 """
 
 import argparse
@@ -33,7 +33,7 @@ DRAWS = (1, 2, 3)
 
 
 def as_dmt(folder: Path) -> dict[str, Any]:
-    """Passes of the online methods that take about as many steps as a line of DMT's nets."""
+    """Return the epochs with which each online method takes about as many steps as one line of DMT's nets."""
     config = choosing.choose(folder, torch.device("cpu")).preset.config
     sizes = config.data.sizes
     steps = sum(each.steps(sizes) for each in catalogue.plan("dmt", config.recipe).stages if each.lines == ("A",))
@@ -48,7 +48,7 @@ def as_dmt(folder: Path) -> dict[str, Any]:
 
 
 def rows(folder: Path, work: Path, draw: int) -> list[dict[str, Any]]:
-    """What every method came to on one draw."""
+    """Train all methods on one draw, and return their scores."""
     found: list[dict[str, Any]] = []
     donors: list[Path] = []
     for length, methods in ((LENGTHS[0], (*STORED, *ONLINE)), (LENGTHS[1], ONLINE)):
@@ -65,7 +65,7 @@ def rows(folder: Path, work: Path, draw: int) -> list[dict[str, Any]]:
 
 
 def draw_folder(archives: Path, name: str, draw: int, work: Path) -> Path:
-    """The folder with other labels; made once."""
+    """Return the folder with another draw of the labels; it is made once."""
     folder = work / f"{name}-{draw}"
     if not folder.is_dir():
         source = folder_draws.unpack(archives, name, work / "sources")
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
-    """Means over draws, best first on the mean of all folders."""
+    """Return a table of means over draws, sorted by single nets' mean over all folders, the best first."""
     names = list(dict.fromkeys(row["folder"] for row in found))
     lines = ["| method | " + " | ".join(f"{name}: single net, final model" for name in names) + " |"]
     lines.append("|---" * (1 + len(names)) + "|")

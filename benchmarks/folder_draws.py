@@ -1,7 +1,7 @@
-"""Real folders with other labels: draws of the labeled images, and unlabeled ones that are not as they should be.
+"""Real folders with other labels: random draws of the labeled images, and pools with foreign images or skewed classes.
 
-An archive ``NAME.tar.gz`` holds the folder ``NAME``; of images, ``NAME.truth.csv`` (file,class) tells the classes of
-those in ``unlabeled/``, from which other labeled sets can be drawn. Images are linked, not copied.
+An archive ``NAME.tar.gz`` holds the folder ``NAME``. For images, ``NAME.truth.csv`` (file,class) has the classes of
+those in ``unlabeled/``, so that other labeled sets can be drawn. Images are linked, not copied.
 """
 
 import csv
@@ -15,14 +15,14 @@ FOREIGN = 1 / 3
 """Share of foreign images among the unlabeled ones of a dirty pool."""
 
 SKEW = 10
-"""How many times the most frequent class of a skewed pool outnumbers the rarest."""
+"""Ratio of the most frequent to the rarest class in a skewed pool."""
 
 Classes = Mapping[Path, str]
-"""Image -> class."""
+"""Class names by image."""
 
 
 def unpack(archives: Path, name: str, place: Path) -> Path:
-    """The folder of an archive; unpacked once."""
+    """Return the folder of an archive; it is unpacked once."""
     folder = place / name
     if not folder.is_dir():
         unfinished = place / f"{name}-unfinished"
@@ -35,7 +35,7 @@ def unpack(archives: Path, name: str, place: Path) -> Path:
 
 
 def classes_of(archives: Path, source: Path) -> tuple[dict[Path, str], dict[Path, str]]:
-    """Of a folder of images, the classes of the labeled ones and of the unlabeled ones."""
+    """Return the classes of the labeled and of the unlabeled images of a folder."""
     labeled = {path: path.parent.name for path in sorted((source / "labeled").glob("*/*"))}
     with (archives / f"{source.name}.truth.csv").open(newline="") as file:
         rows = {source / "unlabeled" / row["file"]: row["class"] for row in csv.DictReader(file)}
@@ -43,7 +43,7 @@ def classes_of(archives: Path, source: Path) -> tuple[dict[Path, str], dict[Path
 
 
 def images(labeled: Classes, unlabeled: Classes, seed: int) -> tuple[dict[Path, str], dict[Path, str]]:
-    """Another labeled set of as many images a class, drawn from all; the rest is unlabeled."""
+    """Draw another labeled set with as many images of each class from all images; the others are unlabeled."""
     every = _shuffled({**labeled, **unlabeled}, seed)
     left = {name: list(labeled.values()).count(name) for name in dict.fromkeys(labeled.values())}
     drawn: dict[Path, str] = {}
@@ -55,7 +55,7 @@ def images(labeled: Classes, unlabeled: Classes, seed: int) -> tuple[dict[Path, 
 
 
 def skewed(unlabeled: Classes, seed: int) -> dict[Path, str]:
-    """Fewer of them, so that classes fall evenly from the most frequent one to `SKEW` times fewer of the last."""
+    """Return a subset whose class counts decrease geometrically, by a factor of `SKEW` from first to last class."""
     every = _shuffled(unlabeled, seed)
     counts = {name: list(every.values()).count(name) for name in sorted(set(every.values()))}
     order = sorted(counts, key=lambda name: -counts[name])
@@ -71,14 +71,14 @@ def skewed(unlabeled: Classes, seed: int) -> dict[Path, str]:
 
 
 def foreign(count: int, folders: Iterable[Path], seed: int) -> list[Path]:
-    """Images of other folders that make `FOREIGN` of a pool with so many of its own; fewer if there are not enough."""
+    """Return images of other folders, if possible as many as make up `FOREIGN` of a pool with ``count`` of its own."""
     others = [path for folder in folders for path in sorted((folder / "unlabeled").iterdir())]
     random.Random(seed).shuffle(others)
     return others[: round(count * FOREIGN / (1 - FOREIGN))]
 
 
 def write_images(root: Path, source: Path, labeled: Classes, unlabeled: Sequence[Path]) -> None:
-    """A folder of images: ``labeled/<class>/``, ``unlabeled/`` and the test images of the source."""
+    """Write a folder of images: ``labeled/<class>/``, ``unlabeled/`` and the source's test images."""
     for number, (path, name) in enumerate(labeled.items()):
         _link(path, root / "labeled" / name / f"{number:05d}{path.suffix}")
     _write_unlabeled(root, unlabeled)
@@ -86,7 +86,7 @@ def write_images(root: Path, source: Path, labeled: Classes, unlabeled: Sequence
 
 
 def write_masks(root: Path, source: Path, seed: int) -> None:
-    """A folder of masks: two thirds of the given ones; the images of the others are unlabeled."""
+    """Write a folder with two thirds of the given masks; the images of the others are unlabeled."""
     every = sorted((source / "labeled" / "images").iterdir())
     random.Random(seed).shuffle(every)
     count = round(2 * len(every) / 3)

@@ -1,6 +1,7 @@
-"""What a user would do without this package: scikit-learn on the features of the run's encoders.
+"""Alternatives without this package: scikit-learn on features of the run's encoders.
 
-All given labels teach, those that the run holds out for validation too. Options are chosen by folds of the labels.
+They are trained on all given labels, including those that the run holds out for validation. Their options are chosen by
+cross-validation on the labels.
 """
 
 import warnings
@@ -31,13 +32,13 @@ from dmt.use.scoring import Finished
 
 FOLDS = 5
 UNKNOWN = -1
-"""What scikit-learn takes for no label."""
+"""The label of unlabeled samples in scikit-learn."""
 
 Features = np.ndarray
 
 
 def scores(run: Path, job: JobResult, device: torch.device) -> dict[str, float]:
-    """Accuracy on the test images, %, by the name of the rival; nothing where no encoder knows photos."""
+    """Return the accuracy on the test images in % by method; empty if no pretrained encoder is available."""
     finished = Finished(run, None, device, lambda text: None, unlabeled=True)
     task = finished.task(job.seed)
     nets = _encoders(run, finished, task, job)
@@ -52,7 +53,7 @@ def scores(run: Path, job: JobResult, device: torch.device) -> dict[str, float]:
 
 
 def _encoders(run: Path, finished: Finished, task: Task, job: JobResult) -> list[Normalized]:
-    """Those of the run, each once; where all of a net has learned, the encoder that is installed."""
+    """Return the distinct frozen encoders of a run, or the installed one if the run trained whole nets."""
     found: dict[str, Normalized] = {}
     for stage in job.kept():
         name = finished.config.net_of(stage.line)
@@ -76,7 +77,7 @@ def _encoders(run: Path, finished: Finished, task: Task, job: JobResult) -> list
 def features(
     nets: list[Normalized], task: Task, images: UnlabeledSet[Any] | LabeledSet[Any], device: torch.device
 ) -> Features:
-    """(N, F), those of several encoders side by side."""
+    """Return (N, F) the concatenated features of all encoders."""
     parts = []
     for net in nets:
         encoder = net.to(device).eval().body.encoder
@@ -87,7 +88,7 @@ def features(
 
 
 def rivals(known: Features, labels: np.ndarray, pool: Features, test: Features) -> dict[str, np.ndarray]:
-    """The classes that each rival gives the test images."""
+    """Return the test predictions of each method, by name."""
     scaler = StandardScaler().fit(np.concatenate([known, pool]))
     known, pool, test = (scaler.transform(each) if len(each) else each for each in (known, pool, test))
     least = int(np.bincount(labels)[np.unique(labels)].min())
@@ -108,7 +109,7 @@ def rivals(known: Features, labels: np.ndarray, pool: Features, test: Features) 
 
 
 def best_strength(known: Features, labels: np.ndarray, folds: StratifiedKFold) -> float:
-    """The C that folds of the labels prefer."""
+    """Return the best C by cross-validation on the labels."""
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
     search = GridSearchCV(pipeline, {"logisticregression__C": np.logspace(-5, 2, 8)}, cv=folds)
     return float(search.fit(known, labels).best_params_["logisticregression__C"])
@@ -119,7 +120,7 @@ def _spread(neighbors: int) -> Any:
 
 
 def _spreading(every: Features, partly: np.ndarray, folds: StratifiedKFold) -> Any:
-    """The number of neighbors that folds of the labels prefer."""
+    """Return label spreading with the best number of neighbors by cross-validation on the labels."""
     labeled = np.flatnonzero(partly != UNKNOWN)
 
     def right(make: Callable[[], Any]) -> float:

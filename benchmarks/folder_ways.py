@@ -1,12 +1,12 @@
-"""Folders of photos on a GPU: ways to teach nets all of which learn, each one fit with nothing else changed.
+"""Folders of photos on a GPU: ways to train whole nets, each in one fit with nothing else changed.
 
     python -m benchmarks.folder_ways papsmear trashnet --folders DIR --work RUNS --minutes 9 --out OUT.json
     python -m benchmarks.folder_ways polyps magtile --folders DIR --work RUNS --at-once 6 --out OUT.json
 
-``DIR`` holds a folder of photos by each name, with test images; folders with masks have ways of their own. Every fit is
-without folds. Test scores are of what ships (both nets together where there are two), and of single nets by stage. What
-is done is in ``--out`` and not done again; after ``--minutes`` no new fit begins. Fits that run at once share the card:
-their scores count, their seconds do not.
+``DIR`` holds a folder of photos of each name, with test images; folders with masks have ways of their own. There is no
+cross-validation. Test scores are those of the final model (the ensemble if there are two nets), and of single nets by
+stage. Finished fits are in ``--out`` and not repeated; after ``--minutes``, no new fit begins. Fits that run at the
+same time share the GPU: their scores are valid, but their seconds are not.
 """
 
 import argparse
@@ -26,11 +26,11 @@ from dmt.runs import environment
 TUNED: dict[str, Any] = {"net": f"tuned:{KNOWN}", "net_b": f"tuned:{KNOWN_B}"}
 FIVE = {"fractions": "0.2,0.4,0.6,0.8,1"}
 UNLABELED = 24
-"""Unlabeled images a step where images get labels."""
+"""Unlabeled images per step in classification."""
 
 
 def online(method: str, steps: int, **more: Any) -> dict[str, Any]:
-    """A method that labels within the step; ``steps`` become passes over a folder."""
+    """Return the way of an online method; ``steps`` are converted to epochs for each folder."""
     return {"method": method, "steps": steps} | {f"{method.replace('-', '_')}.{key}": more[key] for key in more}
 
 
@@ -80,11 +80,11 @@ MASKS: dict[str, dict[str, Any]] = {
     "ClassMix, 1,400 steps": online("classmix", 1400),
 }
 BATCH_MASKS, PSEUDO_MASKS = 16, 12
-"""Images a step with masks on a GPU."""
+"""Images per step with masks on a GPU: in first nets, and pseudo-labeled ones in rounds."""
 
 
 def words(way: Mapping[str, Any], folder: Path, run: Path, device: str) -> list[str]:
-    """The command of a way, for a folder of so many photos."""
+    """Return the arguments of `dmt` that fit a folder in one way."""
     contents, own = photos.open_folder(folder), dict(way)
     labeled, unlabeled = len(contents.labeled), len(contents.unlabeled)
     method = own.pop("method", None)
@@ -107,7 +107,7 @@ def _epochs(steps: int, images: int, batch: int) -> int:
 
 
 def outcome(run: Path, seconds: float) -> dict[str, Any]:
-    """What came of a finished fit."""
+    """Return the test scores of a finished fit by method and stage, and its seconds."""
     from dmt.results.report import Report
 
     found: dict[str, Any] = {"seconds": round(seconds, 1)}
@@ -118,7 +118,7 @@ def outcome(run: Path, seconds: float) -> dict[str, Any]:
 
 
 def record(given: argparse.Namespace) -> None:
-    """Fit what is not in the record yet, so many at once, and write down each as it ends."""
+    """Run the fits that are not in the record yet, several at once if asked to, and record each when it ends."""
     waiting = [
         (name, way) for way in chosen_ways(given) for name in given.names if way in ways_of(given.folders / name)
     ]

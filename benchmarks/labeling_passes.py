@@ -1,10 +1,11 @@
-"""Do several passes over an image label it better? Errors of one net's labels by the way of labeling, on both tasks.
+"""Do several passes over an image give better labels? Error of one net's labels by way of labeling, for both tasks.
 
     python -m benchmarks.labeling_passes --runs RUNS --out benchmarks/results
 
-For each row and seed a Baseline is trained. It then labels all unlabeled images in every way that its training allows:
-in one pass, at other scales too, with dropout at work, by its EMA copy. Counted is how many labels are wrong among the
-surest 20, 40 … 100 %. No student is trained: what rounds make of fewer errors is another question.
+For each case and seed, a Baseline is trained. It then labels all unlabeled images in every way that its training
+allows: in one pass, also at other scales, with active dropout, by its EMA copy. The error is measured among the most
+confident 20, 40 … 100 % of the labels. No student is trained: whether rounds gain from fewer errors is a separate
+question.
 """
 
 import argparse
@@ -40,7 +41,7 @@ SCALES = replace(PLAIN, views=("0.75", "1.25"))
 
 @dataclass(frozen=True)
 class Case:
-    """Some images, a net for them, and ways to label them by name, one pass first."""
+    """Some images, a net for them, and ways to label them, the first of them one pass."""
 
     title: str
     data: str
@@ -97,7 +98,7 @@ CASES = (
 
 
 def errors(task: Task, audit: Audit[Any], teacher: Teacher) -> dict[str, float]:
-    """How many of the surest labels are wrong, %, by their share."""
+    """Return the error of the most confident labels in % by their share."""
     if not task.pixels:
         labels = labeler.label(teacher, Wish(1.0)).open(task.unlabeled)
         return dict(audit.pseudo_labels(labels, None, CPU, {})["error_top"])
@@ -108,7 +109,7 @@ def errors(task: Task, audit: Audit[Any], teacher: Teacher) -> dict[str, float]:
 
 
 def measure(case: Case, seed: int, runs: Path) -> dict[str, Any]:
-    """One Baseline and its labels."""
+    """Train one Baseline, and measure the errors of its labels."""
     config = configuration.override(presets.get(case.data).config, case.settings)
     dmt.fit(case.data, method="baseline", seed=seed, settings=dict(case.settings), out=runs)
     (job,) = (job for job in reading.read(Folder(runs)) if job.seed == seed)
@@ -124,7 +125,7 @@ def measure(case: Case, seed: int, runs: Path) -> dict[str, Any]:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """The record to read: means over seeds, and paired differences from one pass."""
+    """Return the record as Markdown: means over seeds, and paired differences from one pass."""
     last = found["sessions"][-1]
     parts = [
         "# Labels from several passes",

@@ -1,11 +1,11 @@
-"""Does `dmt check` tell copies of a photo from different photos of one scene? On real folders and made copies.
+"""Can `dmt check` tell copies of a photo from different photos of one scene? On real folders and artificial copies.
 
     python -m benchmarks.look_alikes FOLDERS/* --out benchmarks/results/look_alikes.md
 
-Found: of copies made of 300 photos of each folder, those whose hash is close to the original's and which are the same
-photo by the detailed comparison. Pairs: of photos in different parts of the folder, how many have close hashes, and how
-many are reported. Parts were split so that near-duplicates are in one part, as far as the sources tell them. Before
-decision 37, all pictures were reported whose hashes differ in at most 3 bits.
+Found: the share of copies made of 300 photos of each folder whose hash is close to the original's and which are the
+same photo by the detailed comparison. Pairs: the number of pairs of photos in different parts of the folder with close
+hashes, and how many of them are reported. Parts were split so that near-duplicates are in one part, as far as the
+sources identify them. Before decision 37, all pairs were reported whose hashes differ in at most 3 bits.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def brightened(image: Image.Image, factor: float) -> Image.Image:
 
 
 def made(image: Image.Image) -> Iterator[tuple[str, Image.Image]]:
-    """Copies, each with its kind."""
+    """Yield altered copies of an image, each with its kind."""
     yield from ((KINDS[0], saved(image, quality)) for quality in (60, 75, 90))
     yield from ((KINDS[1], scaled(image, factor)) for factor in (0.5, 0.75, 1.5, 2.0))
     yield from ((KINDS[2], brightened(image, factor)) for factor in (0.9, 1.1))
@@ -61,14 +61,14 @@ def described(image: np.ndarray) -> tuple[int, copies.Thumbnail]:
 
 
 def found(original: np.ndarray, copy: np.ndarray) -> tuple[bool, bool]:
-    """Whether a copy would be reported: by its hash as before, and now."""
+    """Whether a copy is reported: by its hash alone, as before decision 37, and now."""
     (first, small), (second, other) = described(original), described(copy)
     now = bool(likeness.near_pairs([first, second])) and copies.difference(small, other) <= copies.LIMIT
     return bool(likeness.near_pairs([first, second], BEFORE)), now
 
 
 def across(parts: dict[str, str], hashes: dict[str, int], distance: int) -> int:
-    """Pairs of pictures in different parts whose hashes are so close."""
+    """Count pairs of pictures in different parts whose hashes differ in at most ``distance`` bits."""
     names = list(parts)
     pairs = likeness.near_pairs([hashes[each] for each in names], distance)
     return sum(parts[names[left]] != parts[names[right]] for left, right in pairs)

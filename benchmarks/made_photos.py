@@ -1,11 +1,11 @@
-"""Folders of made-up photos for both tasks: handwritten digits, painted on pieces of two real photos.
+"""Folders of synthetic photos for both tasks: handwritten digits, painted on crops of two real photos.
 
     python -m benchmarks.made_photos images FOLDER --seed 1      labeled/<class>/, unlabeled/, test/<class>/
     python -m benchmarks.made_photos masks FOLDER --seed 1       labeled/images, labeled/masks, unlabeled/, test/
 
-Digits and photos come with scikit-learn. Every picture has a ground, a light, a pose, colors and noise of its own.
-Each class keeps to a part of the hues but shares it with its neighbors: a hint, as with fruit or flowers. The digits
-in test/ are in no other part, and the grounds there are cut from the right half of the photos, else from the left.
+Digits and photos come with scikit-learn. Every picture has its own background, light, pose, colors and noise. Each
+class has a range of hues that overlaps with those of its neighbors: a hint, as with fruit or flowers. The digits in
+test/ occur in no other part, and backgrounds there are cut from the right half of the photos, all others from the left.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from PIL import Image, ImageFilter
 from dmt.data.images import embedded
 
 NAMES = {0: "zero", 1: "one", 3: "three", 4: "four", 7: "seven"}
-"""Digits that stay what they are when mirrored or leaning."""
+"""Classes by digit: digits that remain recognizable when mirrored or tilted."""
 
 HUES = 0.16
-"""Of the circle, how far a hue strays to either side; those of two neighbors lie 0.2 apart."""
+"""Maximum deviation of a hue from that of its class, as a fraction of the circle; neighboring classes are 0.2 apart."""
 
-INDEX = (0, 0, 0, 230, 60, 60, 60, 110, 230, 240, 200, 60, 70, 190, 90, 180, 90, 200)  # colors of masks, for people
+INDEX = (0, 0, 0, 230, 60, 60, 60, 110, 230, 240, 200, 60, 70, 190, 90, 180, 90, 200)  # color palette of masks
 
 Floats = npt.NDArray[np.floating]
 Bytes = npt.NDArray[np.uint8]
@@ -34,12 +34,12 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Made:
-    """How many pictures a folder gets.
+    """Numbers of pictures in a folder.
 
     Attributes:
-        labeled: with labels; of images so many of each class.
-        total: labeled and unlabeled together.
-        test: with labels, to compare nets with.
+        labeled: number of labeled pictures; for images, per class.
+        total: number of labeled and unlabeled pictures together.
+        test: number of test pictures.
     """
 
     labeled: int
@@ -52,7 +52,7 @@ MASKS = Made(labeled=20, test=100)
 
 
 class Painter:
-    """Draws pictures of one part, the one to learn from or the one to test with."""
+    """Paints pictures of one part, "train" or "test"."""
 
     def __init__(self, part: str, draw: Generator) -> None:
         from sklearn.datasets import load_sample_images  # slow to import
@@ -66,14 +66,14 @@ class Painter:
         self._photos = [Image.fromarray(half[part == "test"]) for half in halves]
 
     def one(self, digit: int) -> Image.Image:
-        """A picture of one digit, which fills most of it."""
+        """Paint a picture of one digit, which fills most of it."""
         height, width = self._size()
         picture = self._ground(height, width)
         picture, _ = self._paint(picture, digit, self._between(0.65, 0.9) * min(height, width))
         return self._lit(picture)
 
     def several(self) -> tuple[Image.Image, Bytes]:
-        """A picture of one to three digits, and for each pixel 0 or 1 + the number of its class."""
+        """Paint a picture of one to three digits; return it with its mask, 0 for background or 1 + the class index."""
         height, width = self._size()
         picture, mask = self._ground(height, width), np.zeros((height, width), np.uint8)
         classes = list(NAMES)
@@ -88,28 +88,28 @@ class Painter:
         return sizes[self._draw.integers(len(sizes))]
 
     def _ground(self, height: int, width: int) -> Floats:
-        """(H, W, 3) in 0..1: a piece of a photo, tinted, with clouds of color over it."""
+        """Return a background, (H, W, 3) in 0..1: a crop of a photo, toned down, with clouds of color over it."""
         photo = self._photos[self._draw.integers(len(self._photos))]
         tall = int(self._draw.integers(height, photo.height + 1))  # near or far
         wide = min(photo.width, tall * width // height)
         left, top = (int(self._draw.integers(room + 1)) for room in (photo.width - wide, photo.height - tall))
         piece = photo.crop((left, top, left + wide, top + tall)).resize((width, height), Image.Resampling.BILINEAR)
-        soft = piece.filter(ImageFilter.GaussianBlur(self._between(0, 3)))  # a camera looks at what is in front
+        soft = piece.filter(ImageFilter.GaussianBlur(self._between(0, 3)))  # as if the camera focused on the foreground
         clouds = self._smooth((3, 3, 3), height, width)
         share = self._between(0.2, 0.6)
         mixed = (1 - share) * np.asarray(soft, np.float32) / 255 + share * clouds
         gray = mixed.mean(axis=2, keepdims=True)
-        dull: Floats = 0.75 * (gray + self._between(0.2, 0.7) * (mixed - gray))  # darker too than what is in front
+        dull: Floats = 0.75 * (gray + self._between(0.2, 0.7) * (mixed - gray))  # also darker than the foreground
         return dull
 
     def _paint(self, picture: Floats, digit: int, size: float) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """The picture with a digit about so high in it, and where the digit is."""
+        """Return the picture with a digit of about this height painted in it, and (H, W) where the digit is."""
         height, width = picture.shape[:2]
         where = self._stroke(digit, int(size), height, width)  # (H, W) 0..1
         shadow = Image.fromarray((np.roll(where, (2, 2), (0, 1)) * 255).astype(np.uint8))
         shade = np.asarray(shadow.filter(ImageFilter.GaussianBlur(2)), np.float32) / 255
         picture = picture * (1 - 0.5 * shade[..., None])
-        paint = self._color(digit) + 0.2 * (self._smooth((6, 6, 1), height, width) - 0.5)  # not even
+        paint = self._color(digit) + 0.2 * (self._smooth((6, 6, 1), height, width) - 0.5)  # slightly uneven
         return picture + where[..., None] * (paint - picture), where > 0.5
 
     def _stroke(self, digit: int, size: int, height: int, width: int) -> Floats:
@@ -124,21 +124,21 @@ class Painter:
         return np.clip(np.asarray(plane, np.float32) / 255 * 2 - 0.4, 0, 1)  # a sharper edge than resizing leaves
 
     def _color(self, digit: int) -> Floats:
-        """(3,): a hue about that of the class, light and strong to some degree."""
+        """Return (3,) a color whose hue is near that of the class, with random saturation and brightness."""
         hue = list(NAMES).index(digit) / len(NAMES) + self._between(-HUES, HUES)
         strength, light = int(self._draw.integers(90, 220)), int(self._draw.integers(170, 256))
         color = Image.new("HSV", (1, 1), (int(hue * 256) % 256, strength, light)).convert("RGB")
         return np.asarray(color, np.float32).reshape(3) / 255
 
     def _lit(self, picture: Floats) -> Image.Image:
-        """Under a light from some side, with grain."""
+        """Return the picture with uneven lighting and noise."""
         height, width = picture.shape[:2]
         light = 0.7 + 0.6 * self._smooth((2, 2, 1), height, width)
         grain = self._draw.normal(0, 0.03, picture.shape).astype(np.float32)
         return Image.fromarray((np.clip(picture * light + grain, 0, 1) * 255).astype(np.uint8))
 
     def _smooth(self, shape: tuple[int, int, int], height: int, width: int) -> Floats:
-        """(H, W, C) in 0..1 between random values on a coarse grid."""
+        """Return (H, W, C) in 0..1, interpolated between random values on a coarse grid."""
         grid = (self._draw.random(shape) * 255).astype(np.uint8)
         planes = [
             Image.fromarray(grid[..., channel]).resize((width, height), Image.Resampling.BICUBIC)
@@ -151,7 +151,7 @@ class Painter:
 
 
 def write_images(root: Path, seed: int, made: Made = IMAGES) -> Path:
-    """Pictures that get one label each."""
+    """Write a folder for classification."""
     for part in ("train", "test"):
         painter = Painter(part, np.random.default_rng([seed, part == "test", 0]))
         count = made.test if part == "test" else made.total
@@ -165,7 +165,7 @@ def write_images(root: Path, seed: int, made: Made = IMAGES) -> Path:
 
 
 def write_masks(root: Path, seed: int, made: Made = MASKS) -> Path:
-    """Pictures whose pixels get labels."""
+    """Write a folder for segmentation."""
     for part in ("train", "test"):
         painter = Painter(part, np.random.default_rng([seed, part == "test", 1]))
         for number in range(made.test if part == "test" else made.total):

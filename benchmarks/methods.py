@@ -1,16 +1,16 @@
 """Every method on one data set at equal cost: as many forward-backward passes as DMT takes.
 
-Passes are counted over every view and every net; a forward without gradient counts a third, and is told beside.
-Methods of stored labels take what the preset gives them, online methods get as many epochs as fit into DMT's passes,
-and a Baseline trained for as many passes stands beside the preset's. Repeating the command resumes.
+Passes are counted over every view and every net; a forward pass without gradient counts as a third and is also reported
+separately. Methods with stored labels have the lengths of the preset, online methods as many epochs as fit into DMT's
+passes, and in addition to the preset's Baseline, one is trained for as many passes. Repeating the command resumes.
 
     python -m benchmarks.methods digits --runs RUNS --out benchmarks/results/methods_digits.json
     python -m benchmarks.methods scenes --runs RUNS --out benchmarks/results/methods_scenes.json
     python -m benchmarks.voc_resized VOC SMALLER --side 128
     python -m benchmarks.methods voc-small-1of20 --data SMALLER --seeds 1 --runs RUNS --out OUT.json
 
-On a CPU, nets for PASCAL VOC are decoders on encoders that stay as they are, and its photos are made smaller; on
-CIFAR-10 the net is a ResNet-8, and rounds are those of ``cifar10-4k-fast`` without its online stage, shorter:
+To run on a CPU, nets for PASCAL VOC are decoders on frozen encoders, and its photos are made smaller; for CIFAR-10, the
+net is a ResNet-8, and rounds are those of ``cifar10-4k-fast`` without its online stage, but shorter:
 
     python -m benchmarks.methods cifar10-4k --data DIR --seeds 1 --runs RUNS --out OUT.json --methods SOME
 """
@@ -54,7 +54,7 @@ DECODERS: dict[str, Any] = {
     "batch_labeled": 4,
     "epochs_round": 1,
 }
-"""As `dmt fit FOLDER` trains decoders on a CPU, with batches twice as large (dmt.own.schedules)."""
+"""Options with which `dmt fit FOLDER` trains decoders on a CPU, with batches twice as large (dmt.own.schedules)."""
 
 SMALL_CIFAR: dict[str, Any] = {
     "net": "resnet8-16",
@@ -68,10 +68,11 @@ SMALL_CIFAR: dict[str, Any] = {
     "rate_round": 0.1,
     "ema": 0.99,
 }
-"""A sixtieth of the images that a GPU learns in `cifar10-4k-fast`; so few that nets go on from their teachers."""
+"""A sixtieth of the images that `cifar10-4k-fast` trains on; with so few, nets continue from their teachers."""
 
 SMALL_ONLINE: dict[str, Any] = {"labeled": 16, "unlabeled": 112, "rate": 0.1, "ema": 0.99}
-"""Of online methods that take SGD; the others keep their rate, and learn from 64 labeled and 64 unlabeled images."""
+"""Options of online methods with SGD; the others keep their learning rate and batches of 64 labeled and 64 unlabeled
+images."""
 
 SEEDS = (1, 2, 3)
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -81,7 +82,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "voc-small-1of50": DECODERS | {"epochs": 38},
     "cifar10-4k": equal_minutes.ours("cifar10-4k") | SMALL_CIFAR,
 }
-"""Digits with the labels of the demo, scenes with its three rounds and a net half as wide: minutes on a CPU."""
+"""Changes to the presets. Digits have the labels of the demo, scenes its three rounds and a net half as wide: minutes
+on a CPU."""
 
 AS_THE_BASELINE: dict[str, Any] = {
     "optimizer": "adamw",
@@ -91,18 +93,18 @@ AS_THE_BASELINE: dict[str, Any] = {
     "labeled": None,
     "unlabeled": None,
 }
-"""How online methods teach such decoders: their published rates are for SGD on whole nets."""
+"""Options of online methods for decoders: their published learning rates are for SGD on whole nets."""
 
 
 LONG = "baseline-long"
-"""What --methods calls the Baseline of as many passes."""
+"""Name in --methods of the Baseline with as many passes."""
 
 AFTER_ONLINE = {"after-online": "dmt", "cl-after-online": "cl"}
-"""What --methods calls the rows of DMT and of CL after an online method."""
+"""Names in --methods of DMT and CL after an online method."""
 
 
 def passes(method: Method, config: Config) -> float:
-    """Forward-backward passes over images that a method takes."""
+    """Return the number of forward-backward passes over images that a method takes."""
     return sum(stage.steps(config.data.sizes) * stage.cost().passes for stage in method.plan(config.recipe).stages)
 
 
@@ -112,14 +114,14 @@ def serving(config: Config) -> list[Method]:
 
 
 def online(config: Config) -> Iterator[tuple[Method, type[StageOptions]]]:
-    """The methods of one online stage, and their options."""
+    """Yield the methods that are one online stage, with their classes of options."""
     for method in serving(config):
         if method.options is not None and issubclass(method.options, StageOptions):
             yield method, method.options
 
 
 def settings_for(data: str) -> dict[str, Any]:
-    """What a data set changes of its preset, before lengths are fitted."""
+    """Return the changes to a data set's preset, without fitted lengths."""
     settings, config = SETTINGS[data], presets.get(data).config
     for _, kind in online(config):
         settings = settings | {f"{kind.group}.{key}": value for key, value in _of_online(data, config, kind).items()}
@@ -127,7 +129,7 @@ def settings_for(data: str) -> dict[str, Any]:
 
 
 def _of_online(data: str, config: Config, kind: type[StageOptions]) -> dict[str, Any]:
-    """What a data set changes of the options of online methods."""
+    """Return the changes to the options of an online method for a data set."""
     if data.startswith("voc"):
         return AS_THE_BASELINE
     if not data.startswith("cifar"):
@@ -137,7 +139,7 @@ def _of_online(data: str, config: Config, kind: type[StageOptions]) -> dict[str,
 
 
 def fitted(config: Config) -> dict[str, int]:
-    """Epochs of the online methods of one stage, by option, for DMT's number of passes."""
+    """Return, by option, the epochs with which online methods take about as many passes as DMT."""
     goal, found = passes(catalogue.get("dmt"), config), {}
     for method, options in online(config):
         one = dataclasses.replace(config.recipe.groups[options], epochs=1)
@@ -149,9 +151,9 @@ def fitted(config: Config) -> dict[str, int]:
 
 
 def after_online(config: Config) -> dict[str, Any]:
-    """Options with which an online method teaches DMT's only round, on all labels, for DMT's number of passes.
+    """Return options for an online stage followed by one round on all labels, with DMT's number of passes in total.
 
-    The Baseline is half as long as usual; online stage and round share the rest equally.
+    The Baseline is half as long as usual; online stage and round get equal parts of the rest.
     """
     goal = passes(catalogue.get("dmt"), config)
     online = "classmix" if config.data.sizes.pixels else "fixmatch"
@@ -168,7 +170,7 @@ def after_online(config: Config) -> dict[str, Any]:
 
 
 def row(jobs: list[JobResult]) -> dict[str, Any]:
-    """Scores of all seeds and what they cost."""
+    """Return the scores of all seeds and their mean costs."""
     costs = [
         stage.outcome["cost"]
         for job in jobs
@@ -190,7 +192,7 @@ def row(jobs: list[JobResult]) -> dict[str, Any]:
 
 
 def known_rows(record: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What was recorded before, with the same settings."""
+    """Return the rows of an earlier record; refuse one with other settings."""
     if not record.exists():
         return {}
     found = files.read_json(record)

@@ -1,7 +1,7 @@
 """Charts of every method's score at equal cost, from the records of `benchmarks.methods`.
 
-Methods from best to worst; a dot is the mean over seeds, a line one standard deviation to either side, small dots are
-single seeds. Beside the names stand thousands of forward-backward passes, which the table's methods have in common.
+Methods are sorted from best to worst. A large dot is the mean over seeds, a line one standard deviation to either side,
+and small dots are single seeds. The numbers beside the names are thousands of forward-backward passes.
 
     python -m benchmarks.methods_chart benchmarks/results/methods_digits.json --out docs/images/methods-digits.svg
 """
@@ -16,11 +16,11 @@ from dmt import files
 
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 760, 20, 230, 20, 34, 40
 OWN = ("DMT", "DMT-Naive", "DMT-Flip", "DST")
-"""Methods of the paper, in another color."""
+"""Methods of the paper, which are drawn in another color."""
 
 
 def chart(rows: Mapping[str, Any], title: str) -> str:
-    """An SVG that reads on light and dark pages."""
+    """Return the chart as SVG, readable on light and dark pages."""
     best_first = sorted(rows.items(), key=lambda each: -each[1]["mean"]["shipped"])
     every: list[float] = [score for row in rows.values() for score in row["shipped"]]
     low, high = 5 * (min(every) // 5), min(100.0, 5 * (max(every) // 5 + 1))

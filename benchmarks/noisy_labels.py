@@ -1,7 +1,7 @@
-"""Does the dynamic weight help where pseudo labels are wrong? DMT against CL on digits with corrupted labels.
+"""Does the dynamic weight help if pseudo labels are wrong? DMT against CL on digits with corrupted pseudo labels.
 
-A share of the *kept* pseudo labels of every round is replaced by another class; their confidence stays. CL and DMT
-share the Baseline, the starts and the order of batches, so that only the weighting differs.
+A share of the *kept* pseudo labels of every round is changed to another class; their confidence stays the same. CL and
+DMT share the Baseline, the initialization and the order of batches, so that only the weighting differs.
 
     python benchmarks/noisy_labels.py --noise 0.3 --seeds 1-5 --out runs/noise
 """

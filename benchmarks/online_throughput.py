@@ -1,9 +1,9 @@
-"""How fast a stage of each method trains on CIFAR-10, end to end, against its own bare step in the same run.
+"""Training speed of a stage of each method on CIFAR-10, end to end, relative to its own bare step in the same run.
 
-Bare: the method's own loss and optimizer on one batch that never changes, compiled and recorded as a CUDA graph; no
-data, no augmentation, no journal, and no slow copy unless the method asks it. Stage: the real loop with views,
-augmentation, EMA, journal and checkpoints, under the preset cifar10-4k with random images of the real numbers and
-shapes. Images are counted once a step, however many views and nets see them. Medians over intervals of 100 steps.
+Bare: the method's own loss and optimizer on one fixed batch, compiled and recorded as a CUDA graph, without data
+loading, augmentation and journal, and without an EMA copy unless the method needs one. Stage: the real loop with views,
+augmentation, EMA, journal and checkpoints, with the preset cifar10-4k and random images in the real numbers and shapes.
+Images are counted once per step, however many views and nets see them. Figures are medians over intervals of 100 steps.
 
     python benchmarks/online_throughput.py --steps 800 --out FOLDER
 """
@@ -68,7 +68,7 @@ def nets(stage: Stage, name: str) -> dict[str, torch.nn.Module]:
 
 
 def bare(stage: Stage, name: str, execution: Execution, steps: int) -> float:
-    """Images per second of the method's step alone."""
+    """Measure images per second of the method's bare step."""
     slow = stage.schedule.ema if stage.objective.slow else None
     schedule = dataclasses.replace(stage.schedule, ema=slow)
     training = Training(stage.objective, schedule, steps=10**6, seed=1)
@@ -79,7 +79,7 @@ def bare(stage: Stage, name: str, execution: Execution, steps: int) -> float:
 
 
 def whole(stage: Stage, name: str, execution: Execution, steps: int, folder: Path) -> tuple[float, float]:
-    """(images per second, seconds until the first step) of the stage in the real loop."""
+    """Measure the stage in the real loop: images per second, and seconds until the first step was done."""
     task, kept = random_task(4000, 45_800), None
     if stage.labels is not None:
         count = len(task.unlabeled)

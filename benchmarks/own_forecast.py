@@ -1,10 +1,11 @@
-"""How well `dmt plan FOLDER` foretells the duration of `dmt fit FOLDER`, for both tasks and two sizes of folders.
+"""How well `dmt plan FOLDER` predicts the duration of `dmt fit FOLDER`, for both tasks and two sizes of folders.
 
     python -m benchmarks.own_forecast --repeats 3 --out benchmarks/results/own_forecast.json
     python -m benchmarks.own_forecast --share 0.2                 schedules of a fifth of the length
 
-Each forecast is followed at once by its fit, so that both meet the machine in the same state; forecast again after it,
-the mean of both shows how much of an error is the machine's. Seconds are of the whole command, as a user waits for it.
+Each forecast is immediately followed by its fit, so that both run under the same load. A second forecast follows the
+fit: the mean of both shows how much of an error is due to the load. Seconds are those of the whole command, as a user
+waits for it.
 """
 
 import argparse
@@ -29,7 +30,7 @@ _SAID = re.compile(r"will take about ([\d.]+) (s|minutes) on this")
 
 @dataclass(frozen=True)
 class Pair:
-    """Seconds as foretold, as they came, and as foretold afterwards."""
+    """Forecast, actual duration, and forecast after the fit, in seconds."""
 
     task: str
     total: int
@@ -40,12 +41,12 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """Above 1 if the fit was shorter than foretold."""
+        """Forecast by duration: above 1 if the fit was shorter than predicted."""
         return self.forecast / self.seconds
 
 
 def foretold(photos: Path, options: Sequence[str]) -> float:
-    """What `dmt plan` says, in seconds."""
+    """Return the forecast of `dmt plan` in seconds."""
     words = [sys.executable, "-m", "dmt.cli", "plan", str(photos), "--device", "cpu", *options]
     printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     found = _SAID.search(printed)
@@ -55,14 +56,14 @@ def foretold(photos: Path, options: Sequence[str]) -> float:
 
 
 def shortened(photos: Path, share: float) -> list[str]:
-    """Options for a schedule of this share of the usual length."""
+    """Return options for schedules of this share of the usual length."""
     recipe = choosing.choose(photos, torch.device("cpu")).preset.config.recipe
     epochs, rounds = (max(1, round(share * each)) for each in (recipe.epochs, recipe.rounds()[0].epochs))
     return [] if share == 1 else ["--set", f"epochs={epochs}", "--set", f"epochs_round={rounds}"]
 
 
 def trial(place: Path, task: str, total: int, seed: int, share: float) -> Pair:
-    """Make a folder; forecast, fit, forecast."""
+    """Make a folder, then forecast, fit, and forecast again."""
     photos = place / "photos"
     if task == "images":
         made_photos.write_images(photos, seed, replace(made_photos.IMAGES, total=total, test=100))

@@ -1,11 +1,11 @@
-"""From 200 made-up photos to predictions in two commands, for both tasks; and what the unlabeled photos brought.
+"""From 200 synthetic photos to predictions in two commands, for both tasks; and the gain from the unlabeled photos.
 
     python -m benchmarks.own_images --out benchmarks/results/own_images.json
     python -m benchmarks.own_images --task images --total 1000 --seeds 1 2
     python -m benchmarks.own_images --task images --long          a Baseline of as many steps as all of DMT besides
 
-For every seed a folder is made (`benchmarks.made_photos`), then `dmt fit FOLDER --out RUN` and `dmt predict RUN …` run
-as a user would type them. Scores are those of the run's report on test/, which no part of the training saw.
+For every seed, a folder is made (`benchmarks.made_photos`), then `dmt fit FOLDER --out RUN` and `dmt predict RUN …` run
+as a user would type them. Scores are those of the run's report on test/, which training does not see.
 """
 
 import argparse
@@ -33,25 +33,25 @@ from dmt.version import VERSION
 
 @dataclass(frozen=True)
 class Outcome:
-    """One folder. Scores are accuracy of images or mean IoU of pixels, %, and mean of both nets unless shipped."""
+    """Result of one folder. Scores are accuracy or mean IoU in %, averaged over both nets unless shipped."""
 
     task: str
     seed: int
     total: int
-    options: str  # more words for dmt fit
+    options: str  # additional arguments of dmt fit
     baseline: float
     dmt: float
     baseline_shipped: float
     dmt_shipped: float
-    rounds: list[float]  # mean of both nets, round by round
-    longer: float | None  # a Baseline with all the steps of DMT
+    rounds: list[float]  # mean score of both nets by round
+    longer: float | None  # score of a Baseline with as many steps as DMT in total
     fit_seconds: float
     predict_seconds: float
     predicted: int
 
 
 def dmt(*words: str) -> float:
-    """Run the command as a user would; seconds."""
+    """Run the command as a user would; return its seconds."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "dmt.cli", *words], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
@@ -65,7 +65,7 @@ def write(photos: Path, task: str, seed: int, total: int) -> None:
 
 
 def trial(place: Path, task: str, seed: int, total: int, extra: Sequence[str], long: bool) -> Outcome:
-    """Fit the folder ``photos`` in a place, predict, read the report."""
+    """Fit the folder ``place/photos``, predict, and read the report."""
     photos, run, out = place / "photos", place / "run", place / "predicted"
     fitting = dmt("fit", str(photos), "--out", str(run), "--device", "cpu", *extra)
     predicting = dmt("predict", str(run), str(photos / "unlabeled"), "--out", str(out), "--device", "cpu")
@@ -95,7 +95,7 @@ def _rounds(job: JobResult) -> list[float]:
 
 
 def _longer(photos: Path, run: Path, extra: Sequence[str]) -> float:
-    """The score of a Baseline that takes as many steps as all stages of a line of DMT, nothing else being set."""
+    """Return the score of a Baseline with as many steps as all stages of one line of DMT, otherwise by default."""
     config = choosing.choose(photos, torch.device("cpu")).preset.config
     stages = [stage for stage in catalogue.plan("dmt", config.recipe).stages if stage.lines == ("A",)]
     steps = sum(stage.steps(config.data.sizes) for stage in stages)
@@ -106,13 +106,13 @@ def _longer(photos: Path, run: Path, extra: Sequence[str]) -> float:
 
 
 def _count(out: Path) -> int:
-    """Predictions that were written: rows of the CSV, or masks."""
+    """Count the written predictions: rows of the CSV file, or masks."""
     table = out / "pred.csv"
     return len(table.read_text().splitlines()) - 1 if table.is_file() else len(list((out / "masks").iterdir()))
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """A line for each task: mean ± standard deviation over folders."""
+    """Return a line for each task: mean ± standard deviation over folders."""
     lines = []
     for task in dict.fromkeys(each.task for each in outcomes):
         own = [each for each in outcomes if each.task == task]
@@ -156,7 +156,7 @@ def main() -> None:
 
 
 def add(path: Path, outcome: Outcome) -> None:
-    """Append to a record."""
+    """Append an outcome to a record."""
     about = {
         "python": platform.python_version(),
         "torch": torch.__version__,

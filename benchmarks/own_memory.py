@@ -2,9 +2,9 @@
 
     python -m benchmarks.own_memory --out benchmarks/results/own_memory.json
 
-Makes folders of 48×48 JPEG files that all differ, runs the commands as child processes, and samples their status.
-What counts is anonymous memory, which the system cannot take back: the decoded images of large folders live in a file
-of the run, whose pages it can. The runs are of few steps, but both nets label every unlabeled image.
+Makes folders of distinct 48×48 JPEG files, runs the commands as child processes, and samples their status. What counts
+is anonymous memory, which the system cannot reclaim: the decoded images of large folders are in a file of the run,
+whose pages it can reclaim. The runs have few steps, but both nets label every unlabeled image.
 """
 
 import argparse
@@ -33,11 +33,14 @@ SHORT = ("epochs=10", "batch_pseudo=256", "batch_labeled=8", "epochs_round=1", "
 
 @dataclass(frozen=True)
 class Peak:
-    """What a command took, in MB of 1,000,000 bytes and seconds.
+    """Peak memory of a command in MB of 1,000,000 bytes, and its seconds.
 
     Attributes:
-        anonymous: highest RssAnon that was sampled.
-        resident: VmHWM, the highest of all resident memory, files in it.
+        command: name of the command.
+        files: number of unlabeled files.
+        anonymous: highest sampled RssAnon.
+        resident: VmHWM, the peak of resident memory, including pages of files.
+        seconds: duration of the command.
     """
 
     command: str
@@ -48,7 +51,7 @@ class Peak:
 
 
 def write_files(root: Path, count: int) -> None:
-    """8 labeled images of each class and ``count`` unlabeled ones: some pictures, every copy with other noise."""
+    """Write 8 labeled images of each class and ``count`` unlabeled ones: copies of some pictures with added noise."""
     painter = Painter("train", np.random.default_rng(count))
     some = {digit: [painter.one(digit).resize((SIDE, SIDE)) for _ in range(DISTINCT // 5)] for digit in NAMES}
     random = np.random.default_rng(1)
@@ -62,7 +65,7 @@ def write_files(root: Path, count: int) -> None:
 
 
 def measure(words: Sequence[str], files: int) -> Peak:
-    """Run a command of dmt and watch its memory."""
+    """Run a command of dmt and sample its memory."""
     began = time.perf_counter()
     child = subprocess.Popen(
         [sys.executable, "-m", "dmt.cli", *words], stdout=subprocess.DEVNULL, stderr=None, text=True

@@ -1,4 +1,4 @@
-"""What a process takes of memory. Linux only: it asks ``/proc``."""
+"""Memory of a process, from ``/proc``; Linux only."""
 
 import os
 import threading
@@ -7,14 +7,14 @@ from pathlib import Path
 from types import TracebackType
 
 MB = 1.024e-3
-"""Of 1,000,000 bytes in a kB of ``/proc``."""
+"""MB of 1,000,000 bytes per kB of ``/proc``, which is 1,024 bytes."""
 
 
 def status(process: int) -> Iterator[tuple[str, float]]:
-    """Names and sizes in MB of what the system says of a process, if it is still there."""
+    """Yield (name, MB) of the memory sizes in a process's status; nothing if the process has ended."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:  # it ended just now
+    except OSError:  # the process has just ended
         return
     for line in lines:
         key, _, value = line.partition(":")
@@ -23,10 +23,10 @@ def status(process: int) -> Iterator[tuple[str, float]]:
 
 
 class Watched:
-    """Samples this process while a block runs.
+    """Context manager that samples the memory of this process.
 
     Attributes:
-        anonymous: highest RssAnon in MB: memory that the system cannot take back, pages of files left out.
+        anonymous: highest RssAnon in MB: memory that the system cannot reclaim, without pages of files.
     """
 
     def __init__(self, every: float = 0.02) -> None:

@@ -1,17 +1,17 @@
-"""What a committed record may say of the machine it was made on."""
+"""Removal of private paths from the commands in committed records."""
 
 import re
 from collections.abc import Iterable
 
 _FOLDERS = re.compile(r"^(|.*[=:])/(?!/)(?:.*/)?")
-"""Of an absolute path, alone or after ``key=`` or ``best:``, all but its last name; an address is none."""
+"""The folders of an absolute path, alone or after ``key=`` or ``best:``; URLs do not match."""
 
 
 def command(words: Iterable[str]) -> str:
-    """A command as it was typed, without the folders of the machine."""
+    """Return a command as it was typed, with the folders of absolute paths replaced by an ellipsis."""
     return " ".join(map(public, words))
 
 
 def public(word: str) -> str:
-    """A word of it."""
+    """Return a word of a command, with the folders of an absolute path replaced by an ellipsis."""
     return _FOLDERS.sub(r"\1…/", word)

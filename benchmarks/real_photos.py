@@ -1,10 +1,10 @@
-"""From a folder of real photos to a classifier in one command, and what the unlabeled ones brought.
+"""From a folder of real photos to a classifier in one command, and the gain from the unlabeled photos.
 
     python -m benchmarks.real_photos --voc DIR --out benchmarks/results/real_photos.json
 
-PASCAL VOC as somebody's folder: a photo's class is that of most pixels of its mask. For every seed a few of the
-training photos of each class are labeled and some others are not; those of ``val`` are ``test/``. Then
-`dmt fit FOLDER --out RUN` runs with nothing set. ``DIR`` has the flat layout: images, masks, splits, classes.txt.
+PASCAL VOC as a user's folder: a photo's class is the most frequent one in its mask. For every seed, a few training
+photos of each class are labeled, some others are unlabeled, and those of ``val`` are in ``test/``. Then
+`dmt fit FOLDER --out RUN` runs with default settings. ``DIR`` has the flat layout: images, masks, splits, classes.txt.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from dmt.data.pixels import flat
 
 
 def main_class(mask: Path) -> int:
-    """The class with most pixels, background and unlabeled pixels left out."""
+    """Return the class with the most pixels, ignoring background and unlabeled pixels."""
     with Image.open(mask) as opened:
         objects = np.bincount(np.asarray(opened).ravel(), minlength=256)[1:255]
     if not objects.any():
@@ -33,7 +33,7 @@ def main_class(mask: Path) -> int:
 
 
 def write_folder(voc: Path, root: Path, seed: int, labels: int, unlabeled: int) -> int:
-    """Link photos into ``labeled``, ``unlabeled`` and ``test``; returns how many are in the first two."""
+    """Link photos into ``labeled``, ``unlabeled`` and ``test``; return how many are in the first two."""
     known = flat.open_folder(voc)
     train, test = (list(known.splits[part]) for part in ("train_aug", "val"))
     random.Random(seed).shuffle(train)

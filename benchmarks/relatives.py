@@ -1,7 +1,7 @@
-"""DMT's relatives on digits: soft labels, CBST's own choice, self-supervised starts, two nets, wrong labels.
+"""Methods related to DMT on digits: soft labels, CBST's selection, self-supervised starts, two nets, wrong labels.
 
-Each row stands beside the one that it changes; all have one small net and few, large steps, so that a CPU takes
-minutes. Seeds 1 to 3; repeating the command resumes.
+Each row is to be compared with the one that it modifies; all have a small net and few, large steps, so that they take
+minutes on a CPU. Seeds 1 to 3; repeating the command resumes.
 
     python -m benchmarks.relatives --runs RUNS --out benchmarks/results/relatives.json
 """
@@ -28,7 +28,7 @@ NOISY: dict[str, Any] = {"labels": 600, "batch": 64, "epochs": 30, "label_noise"
 
 
 class Row(NamedTuple):
-    """A line of the table."""
+    """A row of the table."""
 
     title: str
     method: str

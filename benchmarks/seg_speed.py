@@ -1,12 +1,12 @@
-"""What makes a training step of a large pixel net faster, and what does not.
+"""What makes a training step of a large segmentation net faster, and what does not.
 
     python -m benchmarks.seg_speed                      all variants, on a GPU
     python -m benchmarks.seg_speed --only plain,tuned   some of them
     python -m benchmarks.seg_speed --tiny               a rehearsal on a CPU
 
-In one process, one after the other: forward, backward and SGD on one fixed batch, recorded as a graph, with one thing
-changed at a time. Ratios are to ``plain``, the step as it was; it is timed first and last. ``--profile`` shows what
-the device spends its time on.
+All variants run in one process: forward, backward and SGD on one fixed batch, recorded as a CUDA graph, with different
+optimizations. Ratios are relative to ``plain``, the step without any, which is timed first and last. ``--profile``
+shows how the device spends its time.
 """
 
 import argparse
@@ -35,13 +35,17 @@ from dmt.types import IMAGENET
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to compute the same step.
+    """One way to compute a step.
 
     Attributes:
-        tuned: let cuDNN time its kernels and take the fastest.
-        blocks: compile the residual blocks, which are a few different ones.
-        phases: a dilated convolution as a plain one on every d-th pixel.
-        product: the head as one matrix product, then shifted and summed.
+        name: the variant's name.
+        net: the net.
+        batch: images per step.
+        crop: height and width of the images.
+        tuned: whether cuDNN times its kernels and uses the fastest.
+        blocks: whether the residual blocks are compiled, of which only a few are distinct.
+        phases: whether dilated convolutions are computed as plain ones on every d-th pixel.
+        product: whether the head is computed as one matrix product, whose parts are shifted and summed.
     """
 
     name: str
@@ -72,7 +76,7 @@ VARIANTS = (
 
 
 class Phases(nn.Module):
-    """A dilated 3×3 convolution as a plain one on d² images, each of every d-th pixel along both sides."""
+    """A dilated 3×3 convolution computed as a plain one on d² images, each of every d-th pixel in both directions."""
 
     def __init__(self, dilated: nn.Conv2d) -> None:
         super().__init__()
@@ -91,7 +95,7 @@ class Phases(nn.Module):
 
 
 class Product(nn.Module):
-    """The head as one matrix product to all taps of all branches; each tap is then shifted to its place and summed."""
+    """The head computed as one matrix product for all taps of all branches, which are then shifted and summed."""
 
     def __init__(self, head: DilatedSum) -> None:
         super().__init__()
@@ -120,7 +124,7 @@ class Product(nn.Module):
 
 
 def changed(net: nn.Module, variant: Variant) -> nn.Module:
-    """The net with what the variant changes; parameters stay."""
+    """Apply a variant's changes to a net; its parameters stay the same."""
     if variant.product:
         body = cast(Any, net).body
         body.head = Product(body.head)
@@ -129,7 +133,7 @@ def changed(net: nn.Module, variant: Variant) -> nn.Module:
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.Conv2d) and child.dilation[0] > 1 and child.kernel_size == (3, 3):
                     if isinstance(module, nn.ModuleList):
-                        continue  # a branch of the head
+                        continue  # leave the branches of the head alone
                     setattr(module, name, Phases(child))
     if variant.blocks:
         for module in net.modules():
@@ -139,7 +143,7 @@ def changed(net: nn.Module, variant: Variant) -> nn.Module:
 
 
 def step_of(variant: Variant, execution: Execution) -> Callable[[], object]:
-    """A step that can be repeated."""
+    """Return a function that runs one step."""
     spec = NetSpec(variant.net, CLASSES, (3, variant.crop, variant.crop), IMAGENET, pixels=True)
     net = changed(build.build(spec, seed=0), variant)
     net = net.to(execution.device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
@@ -167,7 +171,7 @@ def step_of(variant: Variant, execution: Execution) -> Callable[[], object]:
 
 
 def profile(run: Callable[[], object]) -> str:
-    """Where the device's time goes, kernel by kernel."""
+    """Return the device's time by kernel as text."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as profiler
 
@@ -182,7 +186,7 @@ def profile(run: Callable[[], object]) -> str:
 
 
 def check(device: torch.device) -> None:
-    """All ways compute the same."""
+    """Check that the alternative modules compute the same as the originals."""
     torch.manual_seed(0)
     with torch.no_grad():
         features = torch.randn(2, 8, 11, 13, device=device, dtype=torch.float64)

@@ -1,12 +1,12 @@
-"""How fast pixels are learned and labeled, against the net alone; and what that takes of memory and disk.
+"""Speed of training and labeling in segmentation, relative to the bare step, and its use of memory and disk.
 
     python -m benchmarks.seg_throughput                     the figures, on a GPU
     python -m benchmarks.seg_throughput --tiny              a rehearsal on a CPU
     python -m benchmarks.seg_throughput --labeling fcn-8    only memory and disk, with a small net
 
-In one process: a bare step (forward, backward, SGD on one fixed batch) and a DMT stage in the real loop, windows,
-weights and journal included, for both settings; then labeling 1,000 and 10,000 images with one net. Of memory only
-what the system cannot take back counts: where labels are many, they lie in a file.
+In one process: a bare step (forward, backward, SGD on one fixed batch) and a DMT stage in the real loop, including
+crops, weights and journal, for both settings; then labeling 1,000 and 10,000 images with one net. Only memory that the
+system cannot reclaim counts: many labels are kept in a file.
 """
 
 import argparse
@@ -49,7 +49,7 @@ CLASSES = 21
 
 @dataclass(frozen=True)
 class Setting:
-    """A net, what it sees, and the images it is cut from."""
+    """A net, the composition of its batches, and sizes of crops and images."""
 
     net: str
     crop: int
@@ -70,7 +70,7 @@ TINY = (Setting("fcn-8", 64, 1, 3, (60, 80)),)
 
 
 def random_images(count: int, size: tuple[int, int], distinct: int = 64) -> Ragged:
-    """Smooth noise; of many images most share their pixels, so that they take no memory of their own."""
+    """Return images of smooth noise; beyond ``distinct`` images, they share pixels and take no additional memory."""
     few = torch.rand(min(count, distinct), 3, size[0] // 16 + 1, size[1] // 16 + 1)
     smooth = (F.interpolate(few, size, mode="bicubic").clamp(0, 1) * 255).to(torch.uint8)
     stacked = ragged.stack(list(smooth.permute(0, 2, 3, 1).contiguous().numpy()))
@@ -84,7 +84,7 @@ def random_planes(count: int, size: tuple[int, int], low: int, high: int, dtype:
 
 
 def random_task(setting: Setting, unlabeled: int) -> Segmentation:
-    """Images of the real size; nobody looks at them."""
+    """Return a task of random images of the real size."""
     few = LabeledSet(
         tuple(map(str, range(32))),
         random_images(32, setting.image),
@@ -97,7 +97,7 @@ def random_task(setting: Setting, unlabeled: int) -> Segmentation:
 
 
 def bare(setting: Setting, execution: Execution, steps: int) -> float:
-    """Images per second of the step alone."""
+    """Measure images per second of the bare step."""
     task = random_task(setting, 1)
     net = build.build(task.net_spec(setting.net), seed=0)
     net = net.to(execution.device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
@@ -125,7 +125,7 @@ def bare(setting: Setting, execution: Execution, steps: int) -> float:
 
 
 def timed(run: Callable[[], object], steps: int, batch: int, execution: Execution) -> float:
-    """Median images per second over five intervals, after one that does not count."""
+    """Measure the median images per second over five intervals, after one of warm-up."""
     rates = []
     for _ in range(6):
         began = time.perf_counter()
@@ -138,7 +138,7 @@ def timed(run: Callable[[], object], steps: int, batch: int, execution: Executio
 
 
 def stage_rate(setting: Setting, execution: Execution, steps: int) -> dict[str, float]:
-    """A DMT stage in the real loop."""
+    """Measure a DMT stage in the real loop."""
     task = random_task(setting, 1000)
     recipe = replace(presets.get("voc-1of20").config.recipe, batch_labeled=setting.labeled, batch_pseudo=setting.pseudo)
     stage = catalogue.plan("dmt", recipe)["A5"]
@@ -164,7 +164,7 @@ def stage_rate(setting: Setting, execution: Execution, steps: int) -> dict[str, 
 
 
 def schedule(real: Schedule) -> Schedule:
-    """As real, but slow enough that random labels do no harm to the numbers."""
+    """Return a schedule with so low a learning rate that random labels do not make training diverge."""
     return replace(real, descent=replace(real.descent, rate=1e-6))
 
 

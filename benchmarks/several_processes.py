@@ -1,11 +1,11 @@
-"""What a step of several processes gains or costs, against one process in the same run.
+"""Speedup of a training step in several processes over one process, in the same run.
 
-A DMT step on random images of CIFAR-10's shape. Within one launch the first process steps alone while the others wait,
-then each steps for itself at the same time as the others, then all step together, several times in turn; ratios are
-those of medians. Stepping side by side tells what the machine has to give: cores share memory, and may be two threads
-of one. Beside the clock, the time that a process was given of its processor counts: it tells what a step costs where
-others work on the same cores. On CPUs each process has one thread, and batches are smaller. On a GPU one process under
-NCCL shows what the machinery costs: steps are compiled and recorded in both cases.
+A DMT step on random images of CIFAR-10's shape. Within one launch, the first process steps alone while the others wait,
+then each steps independently at the same time as the others, then all step together; this is repeated several times,
+and ratios are those of medians. Stepping side by side shows the limit of the machine: cores share memory bandwidth, and
+may be two threads of one core. In addition to wall-clock time, processor time is measured, which shows the cost of a
+step if others use the same cores. On CPUs, each process has one thread, and batches are smaller. On a GPU, one process
+with NCCL shows the overhead: steps are compiled and recorded in both cases.
 
     python -m benchmarks.several_processes --processes 2 --out benchmarks/results      two cores
     python -m benchmarks.several_processes --processes 1 --device cuda --out benchmarks/results
@@ -35,11 +35,11 @@ from dmt.runs import environment, joining, timing
 from dmt.training.trainer import Trainer, Training
 
 TURNS = 5
-"""How often both ways are timed, in turn."""
+"""How often each way is timed, in turn."""
 
 
 def trainer(execution: Execution, net: str, divisor: int) -> Trainer:
-    """A round of DMT, its batch smaller by ``divisor``."""
+    """Return the trainer of a round of DMT whose batch is divided by ``divisor``."""
     stage = catalogue.plan("dmt", CONFIG.recipe).stages[-1]
     plan = stage.batch_plan(seed=1)
     plan = replace(plan, labeled=plan.labeled // divisor, unlabeled=plan.unlabeled // divisor)
@@ -55,7 +55,7 @@ def trainer(execution: Execution, net: str, divisor: int) -> Trainer:
 
 
 class Spent(NamedTuple):
-    """Of one step: seconds on the clock, and of the processor that this process was given."""
+    """Seconds of one step: wall-clock time, and processor time of this process."""
 
     clock: float
     processor: float
@@ -70,7 +70,7 @@ def spent(stepping: Trainer, steps: int) -> Spent:
 
 
 def measure(processes: Processes, execution: Execution, net: str, divisor: int, steps: int) -> dict[str, list[Spent]]:
-    """A step alone, side by side and together, every turn; only the first process steps alone."""
+    """Time a step alone, side by side and together in every turn; only the first process steps alone."""
     together = trainer(replace(execution, processes=processes), net, divisor)
     alone = trainer(execution, net, divisor)
     found: dict[str, list[Spent]] = {"alone": [], "side by side": [], "together": []}
@@ -86,7 +86,7 @@ def measure(processes: Processes, execution: Execution, net: str, divisor: int, 
 
 
 def figures(found: dict[str, list[Spent]], count: int) -> dict[str, Any]:
-    """Medians, and how much faster ``count`` processes are than one: together, and if each worked for itself."""
+    """Return medians, and how much faster ``count`` processes are than one: together, and each independently."""
     clock = {name: statistics.median(each.clock for each in turns) for name, turns in found.items()}
     processor = {name: statistics.median(each.processor for each in turns) for name, turns in found.items()}
     ratios = {"speedup": clock["alone"] / clock["together"]}
@@ -100,7 +100,7 @@ def work(asked: argparse.Namespace) -> None:
     with joining.joined() as processes:
         assert processes is not None
         environment.keep_freed_memory()  # as a fit does
-        load = os.getloadavg()[0]  # of others, before it begins
+        load = os.getloadavg()[0]  # by other programs, before this one begins
         execution = environment.pick_execution(joining.local_device(asked.device))
         with execution.active():
             found = measure(processes, execution, asked.net, asked.divisor, asked.steps)

@@ -1,8 +1,8 @@
-"""Very many unlabeled images in shards through labeling and one round, on a CPU: memory, images a second, hours.
+"""Labeling and one round on very many unlabeled images in shards, on a CPU: memory, images per second, hours.
 
-Images of 8×8 pixels in ten classes are made up and written into tar files; then a tiny net learns from a few labels,
-labels all of them and learns from its labels. None of the unlabeled images is held: the limit below which pools are
-held in memory is set to nothing, as if they were larger. Each number of images is a process of its own.
+Synthetic images of 8×8 pixels in ten classes are written into tar files; then a tiny net is trained on a few labels,
+labels all images and is trained on its labels. No unlabeled images are kept in memory: the size limit for keeping pools
+in memory is set to 0, as if the pool were larger. Each number of images runs in its own process.
 
     python -m benchmarks.shards_soak --images 100000 1000000 --out benchmarks/results
 """
@@ -52,11 +52,11 @@ PHASES: dict[str, tuple[Any, str]] = {
     "labeling": (labeler, "make"),
     "training": (loop, "fit"),
 }
-"""What takes long, and the function that does it."""
+"""Phases that take long, with module and name of the function that is timed."""
 
 
 def picture(label: int, random: np.random.Generator) -> bytes:
-    """An image of a class, which is a color of its own under noise."""
+    """Return an image of a class as PNG: the color of the class with noise."""
     color = np.random.default_rng(label).integers(60, 196, 3)
     noisy = np.clip(color + random.normal(0, 60, (SIDE, SIDE, 3)), 0, 255).astype(np.uint8)
     held = io.BytesIO()
@@ -65,7 +65,7 @@ def picture(label: int, random: np.random.Generator) -> bytes:
 
 
 def write(folder: Path, images: int, seed: int) -> None:
-    """Labeled and test images as files, the others in shards."""
+    """Write a folder with labeled and test images as files and unlabeled ones in shards."""
     random = np.random.default_rng(seed)
     for part, count in (("labeled", LABELED), ("test", 5 * LABELED)):
         for label in range(CLASSES):
@@ -96,7 +96,7 @@ def timed(spent: dict[str, list[float]], name: str, work: Callable[..., Any]) ->
 
 
 def soak(folder: Path, images: int, seed: int) -> dict[str, Any]:
-    """One run on a folder, in this process."""
+    """Run `fit` on a folder in this process, and return its measurements."""
     spent = {name: [0.0, 0.0] for name in (*PHASES, "all")}
     with mock.patch.object(buffers, "MEMORY", 0), Watched() as memory:
         patches = [

@@ -1,13 +1,13 @@
-"""The estimators of `dmt.sklearn` beside those of scikit-learn, on digits and on features of real photos.
+"""The estimators of `dmt.sklearn` compared with those of scikit-learn, on digits and on features of real photos.
 
     python -m benchmarks.sklearn_arrays --out benchmarks/results
     python -m benchmarks.sklearn_arrays --folders DIR --only digits trashnet papsmear --out benchmarks/results
 
-Digits: 4 labels a class, 400 test images, drawn anew for every seed. Folders: ``DIR`` holds ``NAME.tar.gz`` and
-``NAME.truth.csv``; for every seed other labels are drawn (`benchmarks.folder_draws`), and all methods learn from the
-same features of a frozen encoder, computed once. Estimators are used as they come, and rivals also with options that
-folds of the labels choose (`benchmarks.folder_rivals`); so is the pair of logistic regressions. Into
-``--out`` go sklearn.json and sklearn.md; what is in the record already is not measured again.
+Digits: 4 labels per class and 400 test images, drawn anew for every seed. Folders: ``DIR`` holds ``NAME.tar.gz`` and
+``NAME.truth.csv``; for every seed, other labels are drawn (`benchmarks.folder_draws`), and all methods are trained on
+the same features of a frozen encoder, computed once. Estimators have default options. Those of scikit-learn are also
+tried with options chosen by cross-validation on the labels (`benchmarks.folder_rivals`), as is the pair of logistic
+regressions. The record is written to ``--out`` as sklearn.json and sklearn.md; what is in it is not measured again.
 """
 
 import argparse
@@ -38,13 +38,13 @@ from dmt.runs import environment
 from dmt.sklearn import DMTClassifier, FrozenFeatures, MutualSelfTraining
 
 LABELS, TEST = 4, 400
-"""Digits: labels a class, and test images."""
+"""Numbers of labels per class and of test images for digits."""
 
 SIZE = 224
-"""Pixels of a photo's side."""
+"""Side of a photo in pixels."""
 
 FOLDERS = ("trashnet", "papsmear")
-"""Those that may be looked at as often as one likes."""
+"""Folders that defaults are chosen on, whose test scores may be seen at any time."""
 
 COLUMNS = {
     "logistic_plain": "LogisticRegression (LR)",
@@ -65,7 +65,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Draw:
-    """Labels of one seed: samples with and without one, and those that judge. Images only where nets look at them."""
+    """Labeled, unlabeled and test samples of one seed, as rows and, for nets on images, also as images."""
 
     known: np.ndarray
     labels: np.ndarray
@@ -77,7 +77,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Accuracy of every method, %, and the seconds that each took."""
+    """Accuracy of every method in %, and its seconds."""
 
     data: str
     seed: int
@@ -89,7 +89,7 @@ class Outcome:
 
 
 def digits(seed: int) -> Draw:
-    """Scikit-learn's digits, with a few labels."""
+    """Draw a few labels of scikit-learn's digits."""
     data = load_digits()
     order = np.random.default_rng(seed).permutation(len(data.target))
     test, rest = order[:TEST], order[TEST:]
@@ -103,7 +103,7 @@ def digits(seed: int) -> Draw:
 
 
 class Folder:
-    """A folder of photos as features, computed once."""
+    """A folder of photos as features, which are computed once."""
 
     def __init__(self, archives: Path, name: str, work: Path) -> None:
         source = folder_draws.unpack(archives, name, work)
@@ -123,7 +123,7 @@ class Folder:
         return np.asarray(np.load(cache))
 
     def draw(self, seed: int) -> Draw:
-        """Other labels of as many photos a class."""
+        """Draw other labels for as many photos of each class."""
         labeled, unlabeled = folder_draws.images(self._labeled, self._unlabeled, seed)
         known, pool, test = (
             np.stack([self._features[path] for path in part]) for part in (labeled, unlabeled, self._test)
@@ -135,7 +135,7 @@ class Folder:
 
 
 def methods(draw: Draw, seed: int) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
-    """By name, without the rivals that folds choose: what gives the classes of the test samples."""
+    """Yield (name, function that returns the test predictions) of all methods except those of `folder_rivals`."""
     scaler = StandardScaler().fit(np.concatenate([draw.known, draw.pool]))
     known, pool, test = (scaler.transform(each) for each in (draw.known, draw.pool, draw.test))
     rows = np.concatenate([known, pool])
@@ -168,7 +168,7 @@ def methods(draw: Draw, seed: int) -> Iterator[tuple[str, Callable[[], np.ndarra
 
 
 def measure(name: str, draw: Draw, seed: int, before: Outcome | None = None) -> Outcome:
-    """Everything on one draw that was not measured before."""
+    """Measure everything on one draw that was not measured before."""
 
     def score(said: np.ndarray) -> float:
         return 100 * float((said == draw.truth).mean())
@@ -192,7 +192,7 @@ def measure(name: str, draw: Draw, seed: int, before: Outcome | None = None) -> 
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Methods by data: mean ± standard deviation over seeds."""
+    """Return a table of methods by data: mean ± standard deviation over seeds."""
     names = list(dict.fromkeys(each.data for each in outcomes))
     rows = [["", *names], ["---"] * (len(names) + 1)]
     for key, title in COLUMNS.items():
@@ -211,7 +211,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def write(path: Path, outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> None:
-    """The record and its table."""
+    """Write the record and its table."""
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_json(path, {"about": about, "outcomes": [asdict(each) for each in outcomes]})
     hardware, seeds = about["hardware"], sorted({each.seed for each in outcomes})
@@ -230,7 +230,7 @@ def read(path: Path) -> list[Outcome]:
 
 
 def _command(given: argparse.Namespace) -> str:
-    """What was typed, but for where things lie on this machine."""
+    """Return the command as it was typed, without folders of this machine."""
     folders = [] if given.folders is None else ["--folders", "DIR"]
     words = [*folders, "--only", *given.only, "--seeds", *map(str, given.seeds), "--out", "OUT"]
     return " ".join(["python -m benchmarks.sklearn_arrays", *words])

@@ -1,11 +1,11 @@
-"""How much sooner a pair is trained by two workers than by one process, each with one thread, in the same run.
+"""Speedup of training a pair with two workers instead of one process, each with one thread.
 
-DMT with a pair of nets on digits, whole runs in turn: ``--jobs 1``, then ``--jobs 2``, several times; ratios are those
-of medians. Starting workers takes some seconds, whatever they do then: so the time from the first stage to the end is
-kept beside that of the whole command. On CPUs this stands for two GPUs.
+DMT with a pair of nets on digits: whole runs with ``--jobs 1`` and ``--jobs 2`` in turn, several times; ratios are
+those of medians. Starting workers takes some seconds, whatever they do afterwards, so the time from the first stage to
+the end is recorded in addition to that of the whole run. Two CPU cores stand for two GPUs here.
 
-Where others use the machine, which the load tells, times say little: two processes get more of its cores than one. Then
-the CPU time of one process against that of each of two workers says what two free cores would give for the whole.
+If others use the machine, which the load shows, wall-clock time is misleading: two processes get more of its cores than
+one. Then the ratio of one process's CPU time to that of each of two workers shows the speedup on two free cores.
 
     python -m benchmarks.stages_at_once --out benchmarks/results
 """
@@ -29,7 +29,7 @@ WHAT = ("whole", "training", "cpu")
 
 
 class Clock(Silent):
-    """Knows when the first stage began."""
+    """A watcher that records when the first stage began."""
 
     def __init__(self) -> None:
         self.began: float | None = None
@@ -39,13 +39,13 @@ class Clock(Silent):
 
 
 def cpu_seconds() -> float:
-    """Of this process and of those that it started and that ended."""
+    """Return the CPU time of this process and of its child processes that have ended."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def seconds(jobs: int, out: Path, epochs: int) -> dict[str, float]:
-    """Of a whole run, of what comes after its first stage began, and of CPUs for each process that trains."""
+    """Return the seconds of a whole run, those from its first stage on, and CPU time per worker."""
     watcher, began, before = Clock(), time.perf_counter(), cpu_seconds()
     settings = {"shape": "pair", "epochs": epochs, "epochs_round": max(1, epochs // 10)}
     dmt.fit("digits", out=out, settings=settings, baseline=False, device="cpu", watcher=watcher, jobs=jobs)

@@ -1,7 +1,7 @@
-"""What does tuning choose, what does it cost, and was it right? The paper's grid of γ on digits.
+"""What does tuning choose, what does it cost, and is the choice right? The paper's grid of γ on digits.
 
-The tuner sees validation images alone. Only this benchmark looks at the test scores afterwards. With --null the grid
-is of settings that differ in nothing that matters (γ in its fourth digit): whatever is chosen there is noise.
+The tuner sees only validation images; this benchmark reads the test scores afterwards. With --null, the settings of the
+grid do not differ in anything that matters (γ differs in its fourth digit): whatever is chosen there is noise.
 
     python benchmarks/tune.py --seeds 1-3 --out runs/tune
     python benchmarks/tune.py --seeds 1-3 --out runs/null --null
@@ -47,13 +47,13 @@ def main() -> None:
 
 
 def nets(trial: Trial, split: str) -> list[Evidence]:
-    """What the run of each seed ships said of the images of a split."""
+    """Return the predictions of each seed's final model for the images of a split."""
     found = [job.shipped().evidence(split) for job in Report.read([trial.folder]).jobs]
     return [each for each in found if each is not None]
 
 
 def afterwards(tuning: Tuning) -> str:
-    """Test accuracy of every trial, and of the chosen and the best one over the default."""
+    """Return the test accuracy of every trial, and the gains of the chosen and the best one over the default."""
     lines = [f"test accuracy, {nets(tuning.default, 'test')[0].images} images, mean ± standard deviation over seeds:"]
     lines += [f"  {each.name:<10} {spread([net.score() for net in nets(each, 'test')])}" for each in tuning.trials]
     for what, trial in (("chosen", tuning.chosen), ("best on validation", tuning.best)):
@@ -63,10 +63,10 @@ def afterwards(tuning: Tuning) -> str:
 
 
 def noise(tuning: Tuning) -> str:
-    """How often something is chosen over a default that is as good, whichever of the settings is called so."""
+    """Return how often a setting is chosen over an equally good default, with each setting in turn as the default."""
     trials = [nets(trial, "validation") for trial in tuning.trials]
     lines = [f"noise chosen over a default that is as good ({len(trials)} settings, each in turn called the default):"]
-    for size in (2, 4):  # settings in a grid, the default among them
+    for size in (2, 4):  # number of settings in a grid, including the default
         groups = [
             (first, *others)
             for first in range(len(trials))

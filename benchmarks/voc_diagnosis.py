@@ -4,11 +4,10 @@
     python benchmarks/voc_diagnosis.py --data DIR --start R152.pth#unit --runs RUNS --budget 560
     python benchmarks/voc_diagnosis.py --data DIR --runs RUNS --tiny      a rehearsal on a CPU, with few images
 
-Trials on one seed, chosen between by validation images: T0 to T7 of one round each (geometry, γ, batch, length of a
-round), U1 to U10 of two rounds at an output stride of 16 (shares, colors, drawing by class, labels from flips, two
-kinds of head, long rounds, a long Baseline, the Oracle). U trials are not scored on test images. Repeating the command
-goes on where it stopped. What trials have in common is made once: decoded images and first nets. After every trial all
-results go to OUT/NAME.json.
+Trials on one seed, compared on validation images: T0 to T7 with one round each (geometry, γ, batch, length of a round),
+U1 to U10 with two rounds at an output stride of 16 (shares, colors, sampling by class, labels from flips, two kinds of
+head, long rounds, a long Baseline, the Oracle). U trials are not scored on test images. Repeating the command resumes.
+Decoded images and first nets are shared by all trials. After every trial, all results are written to OUT/NAME.json.
 """
 
 import argparse
@@ -48,13 +47,13 @@ TINY: dict[str, Any] = {
 ONE_NET: dict[str, Any] = {"shape": "chain", "share": None}
 ROUND: dict[str, Any] = {"share": 0.8, "fractions": (0.2,), "gamma": 5.0}
 TRIALS: dict[str, tuple[str, dict[str, Any]]] = {
-    "T0": ("baseline", ONE_NET),  # with the code before the geometry was mended
+    "T0": ("baseline", ONE_NET),  # with the code before the geometry was fixed
     "T1": ("baseline", ONE_NET),
     "T2": ("dmt", ROUND),
     "T3": ("dmt", ROUND | {"gamma": 2.0}),
     "T4": ("dmt", ROUND | {"gamma": 3.0}),
     "T5": ("dmt", ROUND | {"batch_pseudo": 12, "batch_labeled": 4}),
-    "T6": ("dmt", ROUND | {"gamma": None, "epochs_round": 4}),  # γ: the best of those before, by validation
+    "T6": ("dmt", ROUND | {"gamma": None, "epochs_round": 4}),  # γ: the best of the trials before, by validation
     "T7": ("dmt", ROUND | {"gamma": None, "share": None}),
 }
 PAIR: dict[str, Any] = {"output_stride": 16, "share": None}
@@ -75,14 +74,14 @@ ON: dict[str, tuple[str, ...]] = {
     "U4": ("U2", "U3"),
     **dict.fromkeys(("U5", "U7", "U8", "U9"), ("U2", "U3", "U4")),
 }
-"""Trials that change the best of these, by validation, in one thing."""
+"""Trials that change one option of the best of some earlier trials, by validation."""
 
 GAMMAS = ("T2", "T3", "T4")
-"""Trials that differ in γ alone."""
+"""Trials that differ only in γ."""
 
 
 class Notes(progress.Silent):
-    """A line for every stage, with the time since the command began."""
+    """A watcher that prints a line for every stage, with the seconds since the command began."""
 
     def __init__(self, name: str, began: float) -> None:
         self._name, self._began, self._said = name, began, ""
@@ -95,7 +94,7 @@ class Notes(progress.Silent):
 
 
 def keep_planes(path: Path, planes: Ragged) -> None:
-    """Write a buffer and what says how to read it."""
+    """Write the pixels to one file, and what is needed to read them to another."""
     planes.pixels.contiguous().numpy().tofile(path.with_suffix(".raw"))
     parts = {key: getattr(planes, key) for key in ("starts", "heights", "widths")}
     shape, kind = tuple(planes.pixels.shape), planes.pixels.dtype
@@ -114,10 +113,11 @@ def first(images: LabeledSet[Ragged], count: int | None) -> LabeledSet[Ragged]:
 
 
 def read_once(room: Path, trained: int | None, tested: int | None) -> None:
-    """Decoded images are kept in files, and in memory from one trial to the next.
+    """Make the data set keep decoded images in files and, from one trial to the next, in memory.
 
     Args:
-        trained, tested: how many images there shall be; None for all.
+        room: folder of the files.
+        trained, tested: maximum numbers of training and test images; None for all.
     """
     known = SEGMENT_SETS[SET]
 
@@ -147,7 +147,7 @@ def _patch(module: ModuleType, name: str, value: object) -> None:
 
 
 def check_once() -> None:
-    """One trial of net and start is enough: all trials have the same."""
+    """Check nets and starts only in the first trial: all trials have the same."""
     for name in ("fits", "fills"):
         _patch(trial, name, _once(getattr(trial, name)))
 
@@ -164,7 +164,7 @@ def _once(check: Callable[..., None]) -> Callable[..., None]:
 
 
 def stage_row(stage: stage_results.StageResult) -> dict[str, Any]:
-    """What a finished stage came to."""
+    """Return the results of a finished stage."""
     assert stage.outcome is not None
     scores: dict[str, dict[str, Any]] = {split: each["raw"] for split, each in stage.outcome["scores"].items()}
     lines = stage.journal("interval")
@@ -188,27 +188,27 @@ def _round(value: float | None) -> float | None:
 
 
 def outcome(name: str, method: str, settings: dict[str, Any], out: Path) -> dict[str, Any]:
-    """All finished stages of a trial."""
+    """Return the results of a trial and of all its finished stages."""
     job = next(job for job in reading.read(Folder(out)) if job.method == method)
     stages = [stage_row(stage) for stage in job.stages if stage.outcome is not None]
     row: dict[str, Any] = {"trial": name, "method": method, "settings": settings, "finished": job.finished}
     for split in ("validation", "test") if job.finished else ():
         if split not in stages[-1]:
-            continue  # the Oracle was trained on the validation images too
+            continue  # the Oracle is trained on the validation images, too
         ends = [each[split]["mean_iou"] for each in stages if each["stage"] in job.results]
         row[split] = round(statistics.fmean(ends), 3)
     return row | {"stages": stages}
 
 
 def best(found: dict[str, dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-    """The settings of the finished trial that validation likes best."""
+    """Return the settings of the finished trial with the best validation score."""
     rows = [found[name] for name in names if found.get(name, {}).get("finished")]
     settings: dict[str, Any] = max(rows, key=lambda row: float(row["validation"]))["settings"]
     return settings
 
 
 def best_gamma(found: Iterable[dict[str, Any]]) -> float:
-    """By the mean of both nets on the validation images; 5 if nothing else was tried."""
+    """Return the γ of the trial with the best validation score; 5 if no other was tried."""
     rows = [row for row in found if row["trial"] in GAMMAS and row["finished"]]
     best = max(rows, key=lambda row: float(row["validation"]), default=None)
     return 5.0 if best is None else float(best["settings"]["gamma"])
@@ -244,7 +244,7 @@ def main() -> None:
     tested = 16 if all(name.startswith("U") for name in wanted) and "U6" not in wanted else None
     read_once(options.runs / "decoded", 120 if options.tiny else None, tested)
     check_once()
-    execution.WORTH_COMPILING = 0  # once for all trials
+    execution.WORTH_COMPILING = 0  # compiled code is shared by all trials, so it always pays off
     if options.prepare:
         parts = SEGMENT_SETS[SET].read(options.data, print, lambda done, of: None)
         print(f"{len(parts[0])} + {len(parts[1])} images decoded in {time.monotonic() - began:.0f} s")
@@ -291,7 +291,7 @@ def main() -> None:
             except Stopped:
                 note(name, method, settings)
                 raise
-            except (dmt.DmtError, RuntimeError) as error:  # the others may go well
+            except (dmt.DmtError, RuntimeError) as error:  # other trials may succeed
                 print(f"{name} failed: {error}")
                 continue
             note(name, method, settings)

@@ -1,10 +1,10 @@
-"""The record of some runs, as it is committed: what was run where, and what came out by method, stage and class.
+"""The record of some runs, as it is committed: what was run where, and the results by method, stage and class.
 
     python -m benchmarks.voc_record RUN … --out benchmarks/results/voc_1of50
 
 Writes OUT.json and OUT.md from the files of the runs alone; nothing is trained or measured again. A run that was
-stopped is recorded as far as it went. Gains are over the better of all Baselines with the same labels and seed, so
-that a Baseline trained as long as DMT may be given in a run of its own.
+stopped is recorded as far as it got. Gains are over the best of all Baselines with the same labels and seed, so that a
+Baseline trained as long as DMT can be given as a separate run.
 """
 
 import argparse
@@ -31,13 +31,13 @@ BY_CLASS = ("coverage", "error_kept", "error_kept_weighted", "weight_right", "we
 
 @dataclass(frozen=True)
 class Recorded:
-    """A job and the labels it had.
+    """A job and its labels.
 
     Attributes:
-        run: the name of its folder.
-        job: as far as it went: stages that are not finished are left out.
+        run: name of the run's folder.
+        job: the job without its unfinished stages.
         begun: all of its stages.
-        labels: what tells one set of labeled images, and of images to score on, from another.
+        labels: values that identify the labeled images and those it is scored on.
     """
 
     run: str
@@ -51,7 +51,7 @@ class Recorded:
 
 
 def jobs_of(path: Path) -> list[Recorded]:
-    """All jobs of a run of which a stage is finished."""
+    """Return all jobs of a run with at least one finished stage."""
     folder, found = Folder(path), []
     manifest = folder.manifest()
     for job in reading.read(folder):
@@ -66,7 +66,7 @@ def jobs_of(path: Path) -> list[Recorded]:
 
 
 def provenance(path: Path) -> dict[str, Any]:
-    """What was run, and where: every session by its command and commit, environments that differ once."""
+    """Return what was run and where: command and commit of every session, and the distinct environments."""
     manifest = Folder(path).manifest()
     sessions = list(Journal(path / run_files.SESSIONS).read())
     jobs = reading.read(Folder(path))
@@ -85,7 +85,7 @@ def provenance(path: Path) -> dict[str, Any]:
 
 
 def stage_row(stage: StageResult) -> dict[str, Any]:
-    """What a stage came to, or how far it is."""
+    """Return the results of a stage, or how far it got."""
     row: dict[str, Any] = {"stage": stage.title, "place": stage.place, "finished": stage.outcome is not None}
     if stage.labels is not None:
         row["labels"] = {key: stage.labels[key] for key in ("kept", "of", "coverage", "labeled") if key in stage.labels}
@@ -100,13 +100,13 @@ def stage_row(stage: StageResult) -> dict[str, Any]:
 
 
 def _score(score: dict[str, Any]) -> dict[str, Any]:
-    """Mean IoU or accuracy and, by class, IoU of pixels or recall of images; None for a class without truth."""
+    """Return mean IoU or accuracy and, by class, IoU or recall; None for a class without ground truth."""
     by_class = [None if value != value else value for value in score.get("iou", score["per_class"])]
     return {"score": stage_results.headline(score), "by_class": by_class}
 
 
 def job_row(recorded: Recorded, others: Sequence[Recorded]) -> dict[str, Any]:
-    """A job with its stages, its gain, and the share of the gap to the Oracle that it closed."""
+    """Return a job with its stages, its gain, and the share of the gap to the Oracle that it closed."""
     job = recorded.job
     row: dict[str, Any] = {
         "run": recorded.run,
@@ -124,9 +124,9 @@ def job_row(recorded: Recorded, others: Sequence[Recorded]) -> dict[str, Any]:
 
 
 def _gain(job: JobResult, peers: Iterable[Recorded]) -> dict[str, Any]:
-    """Over the better Baseline, line by line as a verdict compares; empty without one.
+    """Return the gain over the best Baseline, compared as in a verdict; empty without a Baseline.
 
-    The share of the gap is of single nets: an Oracle is one net, and two together are better than one.
+    The share of the gap is that of single nets: an Oracle is one net, and an ensemble is better than one net.
     """
     peers = [each for each in peers if each.finished]
     base = _best(each for each in peers if catalogue.get(each.job.method).baseline)
@@ -147,7 +147,7 @@ def _best(found: Iterable[Recorded]) -> Recorded | None:
 
 
 def class_scores(job: JobResult) -> list[float | None]:
-    """Of each class on the images that count, in the mean of the raw nets that are used."""
+    """Return the score of each class on the scored images, as the mean of the raw nets that are used."""
     found = []
     for stage in job.kept():
         assert stage.outcome is not None
@@ -162,7 +162,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def record(paths: Sequence[Path]) -> dict[str, Any]:
-    """All that is written down of some runs."""
+    """Return the whole record of some runs."""
     jobs = [each for path in paths for each in jobs_of(path)]
     classes = next((list(each.job.classes) for each in jobs if each.job.classes), [])
     return {
@@ -174,7 +174,7 @@ def record(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """The same for people; of labels by class the last round only."""
+    """Return the record as Markdown; pseudo labels by class are those of the last round only."""
     parts = ["# Record of " + ", ".join(run["run"] for run in found["runs"])]
     parts += [_told(run) for run in found["runs"]]
     parts += [_methods(found), _stages(found), _classes(found)]
@@ -215,7 +215,7 @@ def _methods(found: dict[str, Any]) -> str:
 
 
 def _once(stages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Lines that are trained together share a place."""
+    """Return stages without duplicates: lines that are trained together share a place."""
     return list({stage["place"]: stage for stage in stages}.values())
 
 
@@ -253,7 +253,7 @@ def _classes(found: dict[str, Any]) -> str:
 
 
 def _labels(found: dict[str, Any]) -> list[str]:
-    """A table for each job with labels: its last judged stage of each line."""
+    """Return a table of pseudo labels by class for the last audited stage of each line of each job."""
     tables = []
     for job in found["jobs"]:
         last = {stage["stage"][0]: stage for stage in job["stages"] if (stage.get("audit") or {}).get("by_class")}
@@ -276,7 +276,7 @@ def _name(found: dict[str, Any], label: int) -> str:
 
 
 def _form(key: str) -> str:
-    """Errors are in percent already."""
+    """Return the number format of a column; errors are already in percent."""
     if key.startswith("error"):
         return ".2f"
     return ".3f" if key.startswith("weight") else ".1%"

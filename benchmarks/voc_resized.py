@@ -1,4 +1,4 @@
-"""PASCAL VOC in the flat layout, made smaller, for trainings on a CPU.
+"""Make PASCAL VOC in the flat layout smaller, for training on a CPU.
 
 python -m benchmarks.voc_resized VOC SMALLER --side 128
 """
@@ -16,7 +16,7 @@ PARTS = ("images", "masks")
 
 
 def resize(side: int, target: Path, source: Path) -> None:
-    """Write a photo or a mask with a shorter side of ``side`` pixels, unless it is there."""
+    """Write a photo or mask resized to a shorter side of ``side`` pixels, unless it exists."""
     mask, place = source.parent.name == "masks", target / source.parent.name / source.name
     if place.exists():
         return
@@ -25,7 +25,7 @@ def resize(side: int, target: Path, source: Path) -> None:
         width, height = (max(side, round(length * factor)) for length in opened.size)
         smaller = opened.resize((width, height), Image.Resampling.NEAREST if mask else Image.Resampling.LANCZOS)
         unfinished = place.with_suffix(f".unfinished{place.suffix}")
-        smaller.save(unfinished, quality=90)  # of photos; masks are lossless
+        smaller.save(unfinished, quality=90)  # affects photos only; masks are PNG files
         unfinished.replace(place)
 
 

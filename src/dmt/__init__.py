@@ -5,14 +5,14 @@
 >>> loss = dmt.losses.cross_entropy(logits, labels, weights, count=batch_sites)
 >>> report = dmt.fit("digits", method="dmt", out="runs/a", seed=1)
 
-Names are loaded when they are first used: torch takes seconds, and `dmt --help` needs none of it.
+Names are loaded on first use: importing torch takes seconds, and `dmt --help` does not need it.
 """
 
 import os
 from typing import TYPE_CHECKING
 
-# Idle OpenMP threads that spin steal the cores of whoever shares the machine, and our own: small nets on a busy
-# machine ran many times slower. It counts only if set before torch is loaded; whoever set it otherwise keeps that.
+# By default, idle OpenMP threads spin, and so take CPU time from other processes and from our own threads: small nets
+# on a busy machine ran many times slower. The variable must be set before torch is loaded; a user's value is kept.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from dmt.errors import DmtError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dmt.results.report import Report
     from dmt.tuning.tuner import tune
     from dmt.types import IGNORE, Batch, Target
-else:  # type checkers would take any name for granted if they saw this
+else:  # hidden from type checkers: a module-level __getattr__ would make them accept any name
     _HOMES = {
         "IGNORE": "dmt.types:IGNORE",
         "Batch": "dmt.types:Batch",

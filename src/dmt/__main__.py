@@ -1,4 +1,4 @@
-"""`python -m dmt`: the command."""
+"""Entry point of `python -m dmt`."""
 
 from dmt.cli.app import main
 

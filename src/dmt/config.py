@@ -1,4 +1,4 @@
-"""Configuration: frozen, typed, nested, and overridden by flat keys: ``gamma=5``, ``online.threshold=0.95``."""
+"""Configuration: nested, typed, frozen dataclasses, changed by flat keys such as ``gamma`` or ``online.threshold``."""
 
 import dataclasses
 import tomllib
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 MOVED = {"epochs_online": "online.epochs", "threshold": "online.threshold"}
-"""Options that had another name: who types it is told the new one, and older runs are read by it."""
+"""Renamed options, old name to new name: users who give the old one get an error with the new one, older runs load."""
 
 SEEDS = 1000
-"""How many a user can mean at once."""
+"""The largest number of seeds that one command accepts."""
 
 Holder = TypeVar("Holder", bound="DataclassInstance")
 
 
 PLACES = "shards"
-"""The option that says where images are: what they are counts for a result, not that."""
+"""The option that locates the images. Results depend on the images, not on their location, so it may change."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides a result, apart from the method and the seed."""
+    """Everything that a result depends on, apart from the method and the seed."""
 
     data: DataOptions | SegmentOptions | PhotoOptions | PhotoMaskOptions
     recipe: Recipe
@@ -51,34 +51,34 @@ class Config:
     )
 
     def net_of(self, line: str) -> str:
-        """The net that a line trains."""
+        """Return the name of the net that a line trains."""
         net = self.net_b if line == "B" and self.net_b is not None else self.net
         return names.with_stride(net, self.output_stride)
 
     def stores_features(self, line: str) -> bool:
-        """Whether the nets of a line learn from features that their frozen encoder gives once."""
+        """Whether the nets of a line train on stored features, which their frozen encoder computes once."""
         stored = isinstance(self.data, PhotoOptions) and self.data.stored_views > 0
         return stored and names.kind(self.net_of(line)) == "frozen"
 
 
 def flat(config: Config) -> dict[str, Any]:
-    """All keys with their values; those of a method's own group as ``group.key``."""
+    """Return the values of all options by key; options of one method are named ``group.key``."""
     return {key: getattr(holder, field.name) for key, (holder, field) in _holders(config).items()}
 
 
 def helps(config: Config) -> dict[str, str]:
-    """All keys with their line of help."""
+    """Return the help text of all options by key."""
     return {key: field.metadata["help"] for key, (_, field) in _holders(config).items()}
 
 
 def described(config: Config) -> dict[str, str]:
-    """All keys a user may set, with their line of help and their value here."""
+    """Return the help text and current value of every option that a user may set, by key."""
     values = flat(config)
     return {key: f"{text} [{shown(values[key])}]" for key, text in helps(config).items() if key != "dataset"}
 
 
 def shown(value: Any) -> str:
-    """A value as a user would type it."""
+    """Format a value as a user would type it."""
     if isinstance(value, tuple | list):
         return ",".join(map(shown, value))
     if value is None or isinstance(value, bool):
@@ -87,11 +87,14 @@ def shown(value: Any) -> str:
 
 
 def override(config: Config, changes: Mapping[str, Any]) -> Config:
-    """A configuration with some keys changed.
+    """Return a configuration with some options changed.
 
     Args:
-        changes: by key, ``{"online.epochs": 3}``, or with a group as a table, ``{"online": {"epochs": 3}}``. Values may
-            be text, as typed by a user, or TOML values.
+        changes: values by key, ``{"online.epochs": 3}``, or with a group as a table, ``{"online": {"epochs": 3}}``.
+            Values may be text, as typed by a user, or TOML values.
+
+    Raises:
+        ConfigError: if a key is unknown, or a value is invalid or does not go with the others.
     """
     changes = dotted(changes)
     _require_known(config, changes)
@@ -129,7 +132,7 @@ def override(config: Config, changes: Mapping[str, Any]) -> Config:
 
 
 def _require_serving(online_stage: str, pixels: bool) -> None:
-    """Refuse an online stage of a method that labels something else than this data set's images or pixels."""
+    """Refuse an online stage whose method does not support this kind of data, whole images or pixels."""
     if online_stage != "none":
         labeled: Labeled = "pixels" if pixels else "images"
         serving = labeled in catalogue.get(online_stage).serves
@@ -137,7 +140,7 @@ def _require_serving(online_stage: str, pixels: bool) -> None:
 
 
 def _changed(holder: Holder, changes: Mapping[str, Any], prefix: str = "") -> Holder:
-    """One dataclass with those of its options changed that are named."""
+    """Return a copy of a dataclass of options with the changes that concern it."""
     found = [(key, field.name) for key, field in _options(holder, prefix).items() if key in changes]
     if not found:
         return holder
@@ -148,7 +151,7 @@ def _changed(holder: Holder, changes: Mapping[str, Any], prefix: str = "") -> Ho
 
 
 def _require_known(config: Config, keys: typing.Iterable[str]) -> None:
-    """Refuse a key that does not exist, naming the nearest: in its own group, if there is such a group."""
+    """Refuse an unknown key and suggest the nearest known one, from its own group if there is such a group."""
     known, groups = flat(config), catalogue.groups()
     for key in keys:
         group, dot, _ = key.partition(".")
@@ -162,18 +165,18 @@ def _require_known(config: Config, keys: typing.Iterable[str]) -> None:
 
 
 def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that an older run wrote down, by the names they have now."""
+    """Return the recorded options of an older run by their current names."""
     return {MOVED.get(key, key): value for key, value in options.items()}
 
 
 def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of an older run: those it wrote down, and for those added since what its preset gives them.
+    """Return all options of an older run: the recorded ones, and current values for those added since.
 
-    A neutral one was added with a default that trains as before, so that is what the run had, whatever its preset has
-    been given since.
+    An added option gets the value of the run's preset, except a neutral one: it gets its default, which trains as
+    before it was added, even if the preset has set another value since.
 
     Raises:
-        ConfigError: if it had one that is gone. Whether it mattered is not known, so it counts.
+        ConfigError: if a recorded option no longer exists. Its effect is unknown, so the run cannot be resumed.
     """
     known, written = flat(defaults), renamed(options)
     for key, value in written.items():
@@ -187,7 +190,7 @@ def recorded(defaults: Config, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a user gives them: tables dissolved, and files named so that they are found from any folder."""
+    """Return a user's settings by flat key, with the locations of shards made absolute."""
     found = dotted(changes)
     places: Any = found.get(PLACES)
     if isinstance(places, str) or (option_values.listed(places) and all(isinstance(each, str) for each in places)):
@@ -196,7 +199,7 @@ def given(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables dissolved: ``{"online": {"epochs": 3}}`` to ``{"online.epochs": 3}``."""
+    """Flatten tables: ``{"online": {"epochs": 3}}`` to ``{"online.epochs": 3}``."""
     found: dict[str, Any] = {}
     for key, value in changes.items():
         found |= (
@@ -206,19 +209,19 @@ def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_toml(path: Path) -> dict[str, Any]:
-    """Flat keys from a TOML file, in which a method's own group is a table."""
+    """Read settings by flat key from a TOML file, in which the options of one method are a table."""
     try:
         if path.exists() and not path.is_file():
             raise ConfigError(f"cannot read {path}: it is not a regular file; give a TOML file")
         return dotted(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of numbers that are too long
+    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, or numbers with too many digits
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
 def from_pairs(pairs: typing.Iterable[str]) -> dict[str, str]:
-    """``["gamma=5"]`` to ``{"gamma": "5"}``."""
+    """Parse ``["gamma=5"]`` to ``{"gamma": "5"}``."""
     result = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -229,7 +232,7 @@ def from_pairs(pairs: typing.Iterable[str]) -> dict[str, str]:
 
 
 def seeds(text: str) -> list[int]:
-    """``1-3`` or ``1,4,7`` or both."""
+    """Parse seeds from text such as ``1-3``, ``1,4,7`` or ``1-3,7``."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -246,12 +249,12 @@ def seeds(text: str) -> list[int]:
 
 
 def _holders(config: Config) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
-    """Which dataclass holds which key, and as which field. Keys are unique."""
+    """Return the dataclass that holds each option, and its field there, by key. Keys are unique."""
     own = [(config.recipe.groups[kind], f"{name}.") for name, kind in catalogue.groups().items()]
     everyone = [(config, ""), (config.data, ""), (config.recipe, ""), *own]
     return {key: (each, field) for each, prefix in everyone for key, field in _options(each, prefix).items()}
 
 
 def _options(holder: Any, prefix: str) -> dict[str, dataclasses.Field[Any]]:
-    """Fields of a dataclass that a user may set, by key."""
+    """Return the fields of a dataclass that a user may set, by key."""
     return {f"{prefix}{field.name}": field for field in dataclasses.fields(holder) if "help" in field.metadata}

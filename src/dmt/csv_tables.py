@@ -1,7 +1,7 @@
-"""CSV for people: a spreadsheet program shows every cell and runs none.
+"""CSV files that are safe to open in a spreadsheet program: no cell is run as a formula.
 
-A cell that begins as a formula does gets an apostrophe in front, which says "text" to these programs. Numbers stay
-numbers, and `plain` gives back what was written.
+A cell that looks like the beginning of a formula is prefixed with an apostrophe, which marks text in these programs.
+Numbers are left alone, and `plain` restores the original text.
 """
 
 import csv
@@ -15,12 +15,12 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """A table with a first line of columns."""
+    """Return a CSV table, whose first line holds the column names."""
     return b"".join(lines(columns, rows))
 
 
 def lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """The same line by line."""
+    """Yield a CSV table line by line, the column names first."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in itertools.chain([columns], ([cell(str(each)) for each in row] for row in rows)):
@@ -31,11 +31,11 @@ def lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[
 
 
 def cell(text: str) -> str:
-    """As it stands in a file."""
+    """Return a cell's text as it is written to a file."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def plain(found: str) -> str:
-    """As it was before `cell`."""
+    """Return the text of a cell that was read from a file: the inverse of `cell`."""
     rest = found[1:]
     return rest if found.startswith("'") and cell(rest) == found else found

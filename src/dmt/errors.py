@@ -1,11 +1,11 @@
-"""What a user can cause, each as one clear line that says what to do. The command turns these into exit code 2."""
+"""Errors that a user can cause or fix. Each is one line that says what to do; the command exits with code 2."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class DmtError(Exception):
-    """Anything the user can mend. Its text is one line and names the remedy."""
+    """Base of all errors that the user can fix. The message is one line and names the remedy."""
 
 
 class ConfigError(DmtError):
@@ -17,35 +17,35 @@ class DataError(DmtError):
 
 
 class UnreachableError(DmtError):
-    """Something elsewhere that did not answer: it may be as it should, and another attempt may reach it."""
+    """Something on another machine did not answer. It may be intact, and another attempt may reach it."""
 
 
 class RunError(DmtError):
-    """A run folder that cannot be used as asked: made by another configuration, in use, unfinished, damaged."""
+    """A run folder cannot be used as asked: made with another configuration, in use, unfinished or damaged."""
 
 
 class DivergenceError(DmtError):
-    """A loss or parameter stopped being finite."""
+    """A loss or parameter became NaN or infinite."""
 
 
 class LostProcessError(DmtError):
-    """One of several processes that train together is gone."""
+    """One of several processes that train together has ended unexpectedly."""
 
     def __init__(self) -> None:
         super().__init__("another process of the run ended too early; repeat the command to resume")
 
 
 class SaidElsewhereError(DmtError):
-    """Another process of the run has said already why it ends."""
+    """The run failed, and another of its processes has already reported why; this one exits silently."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for a name that does not exist, naming the nearest one that does."""
+    """Return the error for an unknown name, with a suggestion."""
     return ConfigError(f"unknown {kind} '{name}'; {instead(name, known)}")
 
 
 def instead(name: str, known: Iterable[str]) -> str:
-    """What to take instead of a name that does not exist: the nearest one that does, or else any of them."""
+    """Suggest a replacement for an unknown name: the nearest known one, or else a list of the known ones."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     few = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

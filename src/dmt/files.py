@@ -1,4 +1,4 @@
-"""Atomic writes: a reader, or a machine that lost power, finds the old file or the new one, never half of one."""
+"""Atomic writes and checked reads of files. Even after a power failure a file is the old or the new one, never half."""
 
 import hashlib
 import json
@@ -21,13 +21,13 @@ from dmt.errors import RunError
 from dmt.json_checks import Check
 
 TEMPORARY = ".dmt-tmp-"
-"""How the names of files begin that are not complete yet."""
+"""Prefix of the names of files that are still being written."""
 
 SEAL = "crc32"
-"""The last entry of every JSON object that is written: a checksum of the others."""
+"""Key of the last entry of every JSON object that is written: a checksum of the other entries."""
 
 LARGE = 1 << 23
-"""Bytes from which on a file is hashed while the disk is busy with it; for fewer a thread is not worth it."""
+"""Size in bytes from which on a file is hashed in a thread while it is written; below, a thread is not worth it."""
 
 
 def write(path: Path, content: bytes) -> None:
@@ -38,12 +38,12 @@ def write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """The same for what is written piece by piece: the file is there when the block ends without an error."""
+    """Open a file to be written in pieces; it appears at ``path`` only if the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
     with named(path):
         try:
-            # as `open` would make it: who may read it is the user's umask to say
+            # permissions as `open` would set them, by the user's umask
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             with os.fdopen(handle, "wb") as file:
                 yield file
@@ -56,7 +56,7 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def make_folder(parent: Path, prefix: str) -> Path:
-    """A new folder of a name that nobody has, for what is not complete yet."""
+    """Make a folder with a unique name, for content that is not complete yet."""
     parent.mkdir(parents=True, exist_ok=True)
     folder = parent / f"{prefix}{secrets.token_hex(8)}"
     folder.mkdir()
@@ -65,7 +65,7 @@ def make_folder(parent: Path, prefix: str) -> Path:
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Within, errors of the system say which file was to be written; a full disk alone does not."""
+    """Context in which every OSError names the file; one from a full disk would not by itself."""
     try:
         yield
     except OSError as error:
@@ -75,13 +75,13 @@ def named(path: Path) -> Iterator[None]:
 
 
 def require_plain(path: Path) -> None:
-    """Refuse what is there but no regular file: a pipe would be waited for, a device might never end."""
+    """Refuse anything but a regular file: reading a pipe could block, and reading a device might never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise RunError(f"{path} is not a regular file; put the file itself there")
 
 
 def require_no_links(folder: Path) -> None:
-    """Refuse a folder of ours in which something is a link: it could lead anywhere, for reading and for writing."""
+    """Refuse a run folder that contains a symbolic link: reads and writes could follow it anywhere."""
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = Path(place, name)
@@ -90,17 +90,17 @@ def require_no_links(folder: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """With a checksum, if it is an object."""
+    """Write a value as JSON, with a checksum if it is an object."""
     write(path, json_bytes(sealed(value) if isinstance(value, Mapping) else value, indent=1) + b"\n")
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
-    """With a checksum of its entries, so that a digit that changed is noticed."""
+    """Return an object with a checksum of its entries added, so that even one changed digit is detected."""
     return {**value, SEAL: _checksum(value)}
 
 
 def require_sealed(value: Any) -> Any:
-    """A JSON value that was read, without its checksum, which must be right; until 0.2 there was none."""
+    """Verify and remove the checksum of a JSON value that was read; files written before 0.2 have none."""
     if not isinstance(value, dict) or SEAL not in value:
         return value
     rest = {key: each for key, each in value.items() if key != SEAL}
@@ -110,38 +110,39 @@ def require_sealed(value: Any) -> Any:
 
 
 def _checksum(value: Mapping[str, Any]) -> str:
-    """Of the values, however they are indented."""
+    """Compute the checksum of an object's entries, independent of the file's indentation."""
     return f"{zlib.crc32(json_bytes(value)):08x}"
 
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
-    """As UTF-8. What is no character, in the name of a file say, is an escape, and comes back as it was."""
+    """Encode JSON as UTF-8; lone surrogates, as in names of files that are not UTF-8, become reversible escapes."""
     return json.dumps(value, indent=indent, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def read_json(path: Path, check: Check = json_checks.anything) -> Any:
-    """The content of a file of ours, if it is as it must be (`dmt.schemas`)."""
+    """Read a JSON file that dmt wrote, and verify its checksum and its schema (see `dmt.schemas`)."""
     try:
         require_plain(path)
         content = require_sealed(json.loads(path.read_text(encoding="utf-8")))
         json_checks.require(content, check)
     except FileNotFoundError as error:
         raise RunError(f"{path} is missing; is this a run folder of dmt?") from error
-    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, numbers too long, nested too deeply
+    except (ValueError, RecursionError) as error:  # not JSON or UTF-8, numbers with too many digits, nested too deeply
         raise RunError(f"{path} is damaged ({error}); restore the file or start in a new folder") from error
     return content
 
 
 def digest(content: bytes) -> str:
-    """SHA-256."""
+    """Return the SHA-256 digest in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def require_digest(path: Path, known: str | None, remedy: str) -> None:
-    """Refuse a file whose SHA-256 is another one than when it was written.
+    """Refuse a file whose SHA-256 digest has changed since it was written.
 
     Args:
-        remedy: what to do, for people.
+        known: the digest when the file was written.
+        remedy: what to do about it, for the error message.
     """
     try:
         with path.open("rb") as file:
@@ -153,33 +154,33 @@ def require_digest(path: Path, known: str | None, remedy: str) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
-    """As safetensors: a format that holds numbers only, so that nothing can run when it is loaded.
+    """Write tensors in the safetensors format, which holds numbers only: loading it cannot execute code.
 
     Returns:
-        The digest of the bytes that were written.
+        The SHA-256 digest of the file.
     """
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     if len(content) < LARGE:
         write(path, content)
         return digest(content)
-    with ThreadPoolExecutor(1) as pool:  # hashing leaves the interpreter alone: it costs what the disk does not take
+    with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it overlaps with writing
         hashed = pool.submit(digest, content)
         write(path, content)
     return hashed.result()
 
 
 def require_finite(path: Path, tensors: Mapping[str, Tensor], remedy: str) -> None:
-    """Refuse numbers that were read from a file if some are NaN or infinite: nothing that is saved ever is."""
+    """Refuse tensors read from a file that contain NaN or infinity: none are ever saved, so the file is damaged."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise RunError(f"{path} is damaged: {name} is not finite; {remedy}")
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """From a safetensors file of whatever name, by the errors of that library."""
+    """Load a safetensors file, even one whose name is not valid UTF-8; errors are those of the library."""
     try:
         str(path).encode()
-    except UnicodeEncodeError:  # the library opens names in UTF-8 only
+    except UnicodeEncodeError:  # the library only opens files with names in UTF-8
         return load(path.read_bytes())
     return load_file(path)
 

@@ -1,28 +1,28 @@
-"""Checks of what JSON files hold, put together from kinds of values; `dmt.schemas` says what each file must hold."""
+"""Validators of JSON content, combined from simple ones; `dmt.schemas` has one for each file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 LARGEST = 1e300
-"""No number that we write comes near it; sums of such numbers stay finite."""
+"""Bound on the magnitude of numbers. None that dmt writes comes near it, and sums of such numbers stay finite."""
 
 LONGEST = 1 << 62
-"""The same of whole numbers, which must fit into 64 bits."""
+"""Bound on counts, which must fit into 64 bits."""
 
 Check = Callable[[Any, str], None]
-"""Raises `Mismatch` unless a value is as it must be; the text says where in its file it stands."""
+"""A validator: called with a value and its position in the file, it raises `Mismatch` if the value is invalid."""
 
 
 class Mismatch(ValueError):
-    """A value is not as it must be. The text says which, and what it should be."""
+    """A value is invalid. The message names the value and says what it must be."""
 
 
 # --- kinds of values ---
 
 
 def anything(value: Any, where: str) -> None:
-    """Nobody relies on what it is."""
+    """Accept any value."""
 
 
 def flag(value: Any, where: str) -> None:
@@ -34,7 +34,7 @@ def text(value: Any, where: str) -> None:
 
 
 def whole(value: Any, where: str) -> None:
-    """Of any length: seeds may be long."""
+    """Accept integers with any number of digits: seeds may be large."""
     _require(_is_whole(value), where, "a whole number")
 
 
@@ -47,25 +47,25 @@ def positive(value: Any, where: str) -> None:
 
 
 def number(value: Any, where: str) -> None:
-    """Finite: JSON as Python reads it has NaN, Infinity, and whole numbers of any length."""
+    """Accept finite numbers: Python's JSON parser also reads NaN, Infinity and integers of any size."""
     good = isinstance(value, float) or _is_whole(value)
     _require(good and -LARGEST < value < LARGEST, where, "a number")
 
 
 def name(value: Any, where: str) -> None:
-    """Of a file or folder in the place where it is looked for: no path, which could lead elsewhere."""
+    """Accept the bare name of a file or folder, but no path, which could lead out of the expected folder."""
     good = isinstance(value, str) and value == Path(value).name and value not in ("", ".", "..") and "\0" not in value
     _require(good, where, "the name of a file, not a path")
 
 
 def named(value: Any, where: str) -> None:
-    """Keys that are names of files."""
+    """Accept an object whose keys are bare names of files."""
     for key in value:
         name(key, f"{where}.{key}")
 
 
 def maybe(check: Check) -> Check:
-    """Or null."""
+    """Accept null and whatever the check accepts."""
 
     def checked(value: Any, where: str) -> None:
         if value is not None:
@@ -75,7 +75,7 @@ def maybe(check: Check) -> Check:
 
 
 def either(*checks: Check) -> Check:
-    """What one of them takes."""
+    """Accept a value that passes at least one of the checks."""
 
     def checked(value: Any, where: str) -> None:
         for each in checks[:-1]:
@@ -89,7 +89,7 @@ def either(*checks: Check) -> Check:
 
 
 def listed(check: Check, length: int | None = None) -> Check:
-    """A list of any length, or of one length."""
+    """Accept a list of items that pass the check, of any length or of the given one."""
 
     def checked(value: Any, where: str) -> None:
         _require(isinstance(value, list), where, "a list")
@@ -101,7 +101,7 @@ def listed(check: Check, length: int | None = None) -> Check:
 
 
 def by_name(check: Check) -> Check:
-    """Values by keys that are not known before."""
+    """Accept an object with arbitrary keys whose values pass the check."""
 
     def checked(value: Any, where: str) -> None:
         _require(isinstance(value, dict), where, "an object")
@@ -112,11 +112,12 @@ def by_name(check: Check) -> Check:
 
 
 def record(fields: Mapping[str, Check], *, also: Check | None = None, closed: bool = False) -> Check:
-    """Known keys; one that ends in a question mark may be missing.
+    """Accept an object with known keys.
 
     Args:
-        also: what all values must pass besides.
-        closed: whether other keys are refused.
+        fields: checks of the values by key; a key that ends in a question mark is optional.
+        also: an additional check of all values, those of unknown keys included.
+        closed: whether unknown keys are refused.
     """
     known = {key.removesuffix("?") for key in fields}
 
@@ -137,7 +138,7 @@ def record(fields: Mapping[str, Check], *, also: Check | None = None, closed: bo
 
 
 def same_length(*keys: str) -> Check:
-    """Lists of a record, where they are there."""
+    """Accept an object in which those of the named entries that are lists have equal lengths."""
 
     def checked(value: Any, where: str) -> None:
         lengths = [len(value[key]) for key in keys if isinstance(value.get(key), Sequence)]
@@ -147,7 +148,7 @@ def same_length(*keys: str) -> Check:
 
 
 def both(*checks: Check) -> Check:
-    """What all of them take."""
+    """Accept a value that passes all checks."""
 
     def checked(value: Any, where: str) -> None:
         for each in checks:
@@ -157,13 +158,13 @@ def both(*checks: Check) -> Check:
 
 
 def square(value: Any, where: str) -> None:
-    """Rows of counts, as many as columns."""
+    """Accept a square table of counts, as a list of rows."""
     listed(listed(count))(value, where)
     _require(all(len(row) == len(value) for row in value), where, "a square table")
 
 
 def require(value: Any, check: Check) -> None:
-    """Raise `Mismatch` unless a whole file is as it must be."""
+    """Raise `Mismatch` unless the content of a file passes the check."""
     check(value, "")
 
 

@@ -1,4 +1,4 @@
-"""What a value is as one of an option: text as a user types it, or what a TOML file holds."""
+"""Parsing of option values, given as text by a user or as values of a TOML file."""
 
 import types
 import typing
@@ -8,7 +8,13 @@ from dmt.errors import ConfigError
 
 
 def parse(key: str, value: Any, kind: Any) -> Any:
-    """``value`` as ``kind``, or one line saying what was expected."""
+    """Convert a value to a type annotation, or raise `ConfigError` saying what was expected.
+
+    Args:
+        key: the option's name, for the error message.
+        value: text as a user types it, or a TOML value.
+        kind: a scalar type, ``Literal``, ``tuple``, or a union of these and None.
+    """
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return _one_of(key, value, args)
@@ -26,7 +32,7 @@ def parse(key: str, value: Any, kind: Any) -> Any:
 
 
 def _one_of(key: str, value: Any, kinds: tuple[Any, ...]) -> Any:
-    """One of several kinds: none, a word, a list or a scalar. A list in text has several items."""
+    """Convert a value to one type of a union: None, literal, tuple or scalar. Text with several items is a list."""
     if types.NoneType in kinds and (value is None or (isinstance(value, str) and value.lower() == "none")):
         return None
     *others, last = sorted((kind for kind in kinds if kind is not types.NoneType), key=_rank)
@@ -46,12 +52,12 @@ def _one_of(key: str, value: Any, kinds: tuple[Any, ...]) -> Any:
 
 
 def _rank(kind: Any) -> int:
-    """In which order kinds are tried; the last takes what no other wants."""
+    """Return the sort key by which types are tried: literals, tuples, scalars. The last one gets what is left over."""
     return [Literal, tuple, None].index(typing.get_origin(kind))
 
 
 def listed(value: Any) -> bool:
-    """Whether it holds several values."""
+    """Whether a value is a list or a tuple."""
     return isinstance(value, list | tuple)
 
 

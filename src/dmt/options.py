@@ -1,4 +1,4 @@
-"""Options of frozen dataclasses: a default, the line of help that `dmt list options` shows, what an identity holds."""
+"""Options as fields of frozen dataclasses: defaults, help texts for `dmt list options`, and content for identities."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -9,34 +9,36 @@ from dmt.errors import ConfigError
 
 
 def option(default: Any, text: str, neutral: bool = False) -> Any:
-    """A dataclass field with its line of help.
+    """Return a dataclass field with a help text.
 
     Args:
-        neutral: for an option that was added later, with a default that trains as before: while it is at its default it
-            is no part of an identity, so that what older releases trained is still the same.
+        default: the field's default.
+        text: the help text, one line.
+        neutral: for options added later whose default trains as before. At its default, such an option is left out of
+            identities, so that stages trained by older releases keep theirs.
     """
     return field(default=default, metadata={"help": text} | ({"neutral": True} if neutral else {}))
 
 
 def neutral(default: Any) -> Any:
-    """The same for a field that no user sets: of a stage, a schedule, an objective."""
+    """Return a neutral dataclass field that users cannot set, as in a stage, a schedule or an objective."""
     return field(default=default, metadata={"neutral": True})
 
 
 def require(key: str, value: object, good: bool, must: str) -> None:
-    """Refuse a value that nothing could mean."""
+    """Raise a `ConfigError` saying what the option must be, unless its value is good."""
     if not good:
         raise ConfigError(f"{key} must be {must}, not {value}")
 
 
 def described(kind: type[Any]) -> dict[str, tuple[str, Any]]:
-    """The options of a dataclass, with their help and their default."""
+    """Return (help text, default) of the options of a dataclass, by name."""
     options = (each for each in dataclasses.fields(kind) if "help" in each.metadata)
     return {each.name: (each.metadata["help"], each.default) for each in options}
 
 
 def content(instance: Any) -> dict[str, Any]:
-    """A dataclass as plain values for an identity: as ``asdict``, but without neutral fields at their defaults."""
+    """Return a dataclass as plain values for an identity: like ``asdict``, but without neutral fields at defaults."""
     told = [each for each in dataclasses.fields(instance) if not _left_out(each, getattr(instance, each.name))]
     return {each.name: _plain(getattr(instance, each.name)) for each in told}
 

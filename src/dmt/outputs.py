@@ -1,4 +1,4 @@
-"""What a command may write over: an earlier output of the same kind, and nothing else that someone may need."""
+"""Checks before a command overwrites something: only an earlier output of the same kind may be replaced."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -9,36 +9,39 @@ from dmt.errors import RunError
 from dmt.run_files import MANIFEST, PAIRS, SAMPLES, SESSIONS, SKIPPED, SPLITS, STAGES
 
 OURS = frozenset({MANIFEST, SESSIONS, SKIPPED, SPLITS, SAMPLES, STAGES, PAIRS})
-"""Names in a run's folder that only training writes; those that begin with a dot are its own too."""
+"""Names in a run folder that are reserved for training, in addition to all names that begin with a dot."""
 
 HEAD = 4096
-"""Bytes at the beginning of a file that say what it is."""
+"""Number of bytes at the beginning of a file that are searched for the mark of its kind."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a command writes.
+    """A kind of output file.
 
     Attributes:
-        name: for people.
-        mark: stands near the beginning of each such file; endings are the user's choice and say little.
+        name: the kind's name in messages.
+        mark: bytes near the beginning of every file of this kind; the suffix is the user's choice and no evidence.
     """
 
     name: str
     mark: bytes
 
     def is_in(self, path: Path) -> bool:
-        """Whether a file is of this kind, or empty, so that nothing is lost with it."""
+        """Whether a file is of this kind, or empty, so that overwriting it loses nothing."""
         with path.open("rb") as file:
             head = file.read(HEAD)
         return not head or self.mark in head
 
 
 def require_file(path: Path, kind: Kind, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
-    """Refuse to write a file over something else, unless ``force``; a run's own files in any case.
+    """Refuse to overwrite a file of another kind, unless ``force``; a run's own files are refused in any case.
 
     Args:
+        path: the file to be written.
+        kind: what will be written.
         inputs: files that the command reads.
+        force: whether to overwrite other files.
     """
     require_free(path)
     if path.is_dir():
@@ -55,40 +58,40 @@ def require_file(path: Path, kind: Kind, *, inputs: Iterable[Path] = (), force: 
 
 
 def require_content(path: Path, content: bytes, *, force: bool = False) -> None:
-    """The same for a file whose content is always the same: one that has it may be written again."""
+    """Refuse to overwrite a file with other content, unless ``force``; one with the same content may be rewritten."""
     require_free(path)
     if not force and path.exists() and not (path.is_file() and path.read_bytes() in (b"", content)):
         raise RunError(f"{path} is there already and differs; give another --out, or --force to replace it")
 
 
 def require_free(path: Path) -> None:
-    """Refuse a place, of a file or a folder, that belongs to the inside of a run."""
+    """Refuse a path that is reserved for training in a run folder."""
     for run, inside in _runs_above(path):
         if inside.parts[0] in OURS or inside.parts[0].startswith("."):
             raise RunError(f"{path} belongs to the run in {run}; give another --out")
 
 
 def require_outside_runs(path: Path) -> None:
-    """Refuse a new folder anywhere in a run: what fills folders of its own would be packed and swept with the run."""
+    """Refuse a path anywhere inside a run folder: a folder of outputs there would be packed and swept with the run."""
     for run, _ in _runs_above(path):
         raise RunError(f"{path} is inside the run in {run}; give another --out")
 
 
 def folder_around(path: Path, folders: Iterable[Path]) -> Path | None:
-    """The first of these folders that a place is or lies in."""
+    """Return the first of the folders that is the path or contains it, or None."""
     there = path.resolve()
     return next((folder for folder in folders if there.is_relative_to(folder.resolve())), None)
 
 
 def _runs_above(path: Path) -> Iterator[tuple[Path, Path]]:
-    """(run folder, path below it), where a path lies and, if it is a link, where it leads."""
+    """Yield (run folder, path relative to it) for each run that contains the path or, if it is a link, its target."""
     there = Path(os.path.abspath(path))  # noqa: PTH100 - resolve would follow the last link too
     for place in dict.fromkeys((there.parent.resolve() / there.name, there.resolve())):
         yield from ((folder, place.relative_to(folder)) for folder in place.parents if _is_run(folder))
 
 
 def _is_run(folder: Path) -> bool:
-    """A run.json alone may be anyone's."""
+    """Whether a folder is a run; a run.json alone could be another program's."""
     return (folder / MANIFEST).is_file() and any((folder / name).exists() for name in (SESSIONS, STAGES))
 
 

@@ -1,4 +1,4 @@
-"""Pictures as bytes: one place that shrinks and encodes them."""
+"""Encoding and shrinking of pictures with Pillow."""
 
 import io
 
@@ -6,14 +6,14 @@ from PIL import Image
 
 
 def encode(image: Image.Image, kind: str = "PNG", **options: int | bool) -> bytes:
-    """A file's content; the options are those of Pillow for this kind, e.g. ``quality=75`` for WEBP."""
+    """Return the bytes of an image file; options are Pillow's for this format, e.g. ``quality=75`` for WEBP."""
     content = io.BytesIO()
     image.save(content, kind, **options)
     return content.getvalue()
 
 
 def shrink(image: Image.Image, longest: int, by: Image.Resampling) -> Image.Image:
-    """The image with its longer side at most this long, in the same proportions."""
+    """Return the image with its longer side at most ``longest`` pixels and the aspect ratio kept."""
     scale = longest / max(image.size)
     if scale >= 1:
         return image

@@ -1,4 +1,4 @@
-"""Presets: Tab. 1 of the paper row by row with its pinned epochs, and our own, marked so."""
+"""Presets: the rows of Tab. 1 of the paper with fixed numbers of epochs, and our own, marked as ours."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from dmt.methods.online import MeanTeacherSegOptions
 from dmt.methods.recipe import Recipe
 
 MARK = "*"
-"""Beside scores that were published with another net, start, split or schedule."""
+"""Mark of published scores that were obtained with another net, start, split or schedule."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,12 @@ class Preset:
     """A named configuration.
 
     Attributes:
-        paper: the published test scores by method, where there are any.
-        elsewhere: those that were published for so many labels with another net, start, split or schedule.
-        start: what fresh nets start from; None if published parameters must be given.
+        name: the name that users give.
+        summary: the line that `dmt list` shows.
+        config: data, recipe and nets.
+        paper: test scores that the paper published for this preset, by method; empty for our own presets.
+        elsewhere: scores published for as many labels with another net, start, split or schedule, by method.
+        start: initialization of fresh nets; None if the user must give published parameters.
     """
 
     name: str
@@ -40,18 +43,24 @@ class Preset:
         return "paper" if self.paper else "ours"
 
     def published(self, method: str) -> str | None:
-        """The score of a method as a reader sees it, marked if it is of another training; None if there is none."""
+        """Return a method's published score as text, marked if the training differed; None if there is none."""
         if method in self.paper:
             return f"{self.paper[method]:.2f}"
         return f"{self.elsewhere[method]:.2f}{MARK}" if method in self.elsewhere else None
 
 
 OWN = ("photos", "photo-masks")
-"""Presets that stand for a user's folder of images."""
+"""Names of the presets for a user's own folder of images."""
 
 
 def baseline_epochs(labels: int, images: int, oracle: int) -> int:
-    """The paper's rule √(1/labeled ratio)·N, for data without a pinned number."""
+    """Return the Baseline's epochs by the paper's rule √(1/labeled ratio)·N, for data without a fixed number.
+
+    Args:
+        labels: number of labeled images.
+        images: number of all training images.
+        oracle: N, the epochs of the Oracle.
+    """
     return math.floor(math.sqrt(images / labels) * oracle)
 
 
@@ -73,7 +82,7 @@ def _cifar10(name: str, labels: int, recipe: Recipe, paper: dict[str, float]) ->
 
 
 def _cifar10_ours(name: str, row: Preset, recipe: Recipe, note: str) -> Preset:
-    """For the labels of a row of the paper, whose scores stand marked beside it."""
+    """Build our preset for the same labels as a row of the paper; the row's scores are listed with a mark."""
     data = row.config.data
     assert isinstance(data, DataOptions)
     config = replace(
@@ -89,7 +98,7 @@ def _cifar10_summary(labels: int, origin: str) -> str:
 
 
 def _few(labels: int) -> Recipe:
-    """Ours: the 1k row's batches, and the paper's rule for the Baseline's epochs."""
+    """Return our recipe for few labels: batches as in the 1k row, Baseline epochs by the paper's rule."""
     return Recipe(epochs=baseline_epochs(labels, 50_000, 300), batch_pseudo=496, batch_labeled=16)
 
 
@@ -118,20 +127,20 @@ _FAST = Recipe(
     labeler="mean",
     labeling_views=("flip",),
 )
-"""Ours: FixMatch continues the Baseline for 11,948 steps; its labels teach a round of 11,948 steps, whose labels teach
-one of 28,840. Pseudo-labeled images come in strong views, and students weigh their labels by weak ones; labels are the
-mean of four looks (benchmarks/results/cifar_screening.md)."""
+"""Ours: FixMatch continues the Baseline for 11,948 steps and labels for a round of 11,948 steps, whose net labels for
+one of 28,840. Students learn from strong views of pseudo-labeled images and weight the labels by their predictions on
+weak views; labels are the mean of four predictions (benchmarks/results/cifar_screening.md)."""
 
 _BEST = replace(
     _FAST, fractions=(1.0, 1.0, 1.0), epochs_round=(116, 280, 480), start_round=("teacher", "teacher", "fresh")
 )
-"""Ours: a third round, of a fresh net and 49,440 steps."""
+"""Ours: as `_FAST`, with a third round that trains a fresh net for 49,440 steps."""
 
 _BEST_1K = replace(
     _FAST, epochs=2120, batch_pseudo=496, batch_labeled=16, epochs_online_stage=184, epochs_round=(152, 303)
 )
-"""Ours: first nets are right on 75 % of the images only, so FixMatch is longer: 20,056 steps, then rounds of 15,048 and
-29,997."""
+"""Ours: first nets are correct on only 75 % of the images, so FixMatch takes longer: 20,056 steps, then rounds of
+15,048 and 29,997 steps."""
 
 _DIGITS = Recipe(
     batch=64,
@@ -162,7 +171,7 @@ _PIXELS = Recipe(
     ema=None,
     groups=published_pixels.VOC,
 )
-"""What the paper's rows for pixels have in common, with the numbers of PASCAL VOC."""
+"""Settings shared by the paper's rows for segmentation, with the values for PASCAL VOC."""
 
 _CITY = replace(
     _PIXELS,
@@ -187,8 +196,9 @@ _SCENES = replace(
     gamma_ramp=True,
     groups=Groups.of(OnlineOptions(epochs=10), MeanTeacherSegOptions(rate=0.01)),
 )
-"""Ours. From random parameters a student is unsure for long: γ grows, so that early in a round it listens. MT-Seg
-descends squares of logits, and diverges at the rate of the others."""
+"""Ours. A student that starts from random parameters is unsure for a long time, so γ is ramped up: early in a round,
+the student follows its teacher. MT-Seg minimizes squared differences of logits, and diverges at the learning rate of
+the other methods."""
 
 
 def _voc(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
@@ -199,7 +209,7 @@ def _voc(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
 
 
 def _named(data: SegmentOptions) -> str:
-    """After the data set and its published list; VOC's own training images are labeled where SBD's are not."""
+    """Return a preset's name, from data set and published list; in "train", VOC's images are labeled, SBD's are not."""
     return f"{data.dataset}-{'sbd' if data.labels == 'train' else data.labels.replace('/', 'of')}"
 
 
@@ -211,9 +221,9 @@ def _cityscapes(labels: str, recipe: Recipe, paper: dict[str, float]) -> Preset:
 
 
 def _voc_small(labels: str, epochs: int) -> Preset:
-    """Ours: minutes on one GPU instead of hours, with the options that validation images chose at 1/50.
+    """Build our preset that takes minutes on one GPU instead of hours, with options chosen by validation at 1/50.
 
-    No round keeps everything: of the last fifth of the pixels a third is wrong, and scores fall.
+    No round keeps all pseudo labels: a third of the last fifth of the pixels is wrong, and scores fall.
     """
     data = SegmentOptions("voc-small", labels, validation=100, crop=(256, 256))
     recipe = replace(
@@ -282,6 +292,6 @@ PRESETS: dict[str, Preset] = {
         _voc_small("1/20", 90),
         _voc_small("1/50", 200),
         _voc_small("1/106", 400),
-        _voc_small("train", 48),  # as many as 1/8, like the paper's
+        _voc_small("train", 48),  # as many epochs as 1/8, as in the paper
     )
 }

@@ -1,23 +1,23 @@
-"""Names of the files of a run, for all who write or read them.
+"""Names of the files in a run folder.
 
 ```
 runs/a/
   run.json                configuration, jobs (method, seed) and their stages
   sessions.jsonl          versions, hardware, git state and command of every session that worked on it
   splits/seed-1.json      ids of labeled, unlabeled and validation images
-  skipped.txt             of your images: unlabeled files that could not be read
-  samples/seed-1/         of pixels: eight unlabeled images, for the report
+  skipped.txt             with a user's own images: unlabeled files that could not be read
+  samples/seed-1/         in segmentation: eight unlabeled images, for the report
   stages/A1-<identity>/   state.json, step-…/{A-raw,A-ema,optimizer}.safetensors, journal.jsonl, pseudo.json with
-                          pseudo.safetensors or, of pixels, pseudo/, audit.json and samples/;
-                          evidence-<split>-<line>-<copy>.npz: what a net said of every image with truth
-  pairs/<nets>/           of a pair's two nets together: scores.json, and evidence as in a stage
-  .cache/                 decoded images and labels of pixels, if they are too many for memory; claims/ on stages
+                          pseudo.safetensors or, in segmentation, pseudo/, audit.json and samples/;
+                          evidence-<split>-<line>-<copy>.npz: a net's predictions for every image with ground truth
+  pairs/<nets>/           of the ensemble of a pair's two nets: scores.json, and evidence as in a stage
+  .cache/                 decoded images and masks that are too many for memory; claims/: lock files of stages
 ```
 """
 
 from pathlib import Path
 
-# of a run
+# in a run folder
 MANIFEST = "run.json"
 SESSIONS = "sessions.jsonl"
 SKIPPED = "skipped.txt"
@@ -26,44 +26,49 @@ PAIRS = "pairs"
 SPLITS = "splits"
 LOCK = ".lock"
 CACHE = ".cache"
-"""Can be made again."""
+"""Folder of files that can be recreated at any time."""
 
-# of a stage
+# in a stage folder
 STATE = "state.json"
 JOURNAL = "journal.jsonl"
 PSEUDO = "pseudo.json"
-"""Written last: where it is, the pseudo labels are complete."""
+"""Written last: if it exists, the pseudo labels are complete."""
 PSEUDO_IMAGES = "pseudo.safetensors"
 PSEUDO_PIXELS = "pseudo"
 PSEUDO_UNFINISHED = "pseudo-unfinished"
 AUDIT = "audit.json"
-"""What the audit counted while pixels were labeled."""
+"""Counts of the audit from when the pixels were labeled."""
 
-# of two nets together
+# in the folder of a pair's ensemble
 PAIR_SCORES = "scores.json"
-"""Written last: where it is, their evidence is complete."""
+"""Written last: if it exists, the evidence of the ensemble is complete."""
 
 SAMPLES = "samples"
-"""Pictures: of a run below this by seed, of a stage in it."""
+"""Folder of sample pictures: in a run folder, one subfolder per seed; in a stage folder, the pictures themselves."""
 
 
 def only_begun(run: Path) -> str | None:
-    """A line about a folder in which a fit has prepared itself and not trained yet; None of any other."""
+    """Return a message if the folder holds a fit that has not trained anything yet, or None if it does not."""
     if not (run / LOCK).is_file() or any(not path.name.startswith(".") for path in run.iterdir()):
         return None
     return f"the fit in {run} has not reached its first net; if it was interrupted, repeat the dmt fit command"
 
 
 def claim(run: Path, place: str) -> Path:
-    """The file whose lock a process holds while it works on a stage."""
+    """Return the lock file that a process holds while it works on a stage.
+
+    Args:
+        run: the run folder.
+        place: name of the stage's folder.
+    """
     return run / CACHE / "claims" / f"{place}.lock"
 
 
 def split(run: Path, seed: int) -> Path:
-    """Which images are labeled, unlabeled and for validation."""
+    """Return the file that lists the labeled, unlabeled and validation images of a seed."""
     return run / SPLITS / f"seed-{seed}.json"
 
 
 def samples(run: Path, seed: int) -> Path:
-    """The folder of the images that every stage's samples show."""
+    """Return the folder of the images that the samples of every stage show."""
     return run / SAMPLES / f"seed-{seed}"

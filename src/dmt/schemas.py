@@ -1,4 +1,4 @@
-"""What the JSON files that dmt reads must hold. They can be damaged, written by hand, or come from a stranger."""
+"""Schemas of the JSON files that dmt reads, which may be damaged, written by hand, or from an untrusted source."""
 
 from typing import Any
 
@@ -133,17 +133,17 @@ LINES: dict[str, Check] = {
 
 
 def line(value: Any, where: str) -> None:
-    """A line of a journal, by its kind; kinds of other releases are left alone."""
+    """Check one line of a journal by its kind; kinds that this release does not know are accepted."""
     record({"kind": text})(value, where)
     check = LINES.get(value["kind"], anything)
     check({key: each for key, each in value.items() if key != "kind"}, where)
 
 
-# --- what can be made again ---
+# --- caches ---
 
 SQUARES = record({"digests": listed(maybe(text)), "skipped": listed(text)})
 
-# --- beside runs ---
+# --- outputs of other commands: dmt tune, dmt audit, dmt pack, dmt export ---
 
 TUNING = record(
     {

@@ -1,7 +1,7 @@
-"""Values that packages hand to each other: what a step sees, what a stage wants of its batches, which net is meant.
+"""Types shared by all packages: targets and batches of a training step, batch plans, names of nets, sizes of data.
 
-A *site* is whatever gets one label: an image in classification, a pixel in segmentation. Logits are
-``(N, C, *S)`` and everything per site is ``(N, *S)``, with ``S = ()`` or ``(H, W)``.
+A *site* is whatever gets one label: an image in classification, a pixel in segmentation. Logits have shape
+``(N, C, *S)`` and per-site tensors ``(N, *S)``, where ``S`` is ``()`` for images and ``(H, W)`` for pixels.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,29 +12,29 @@ import torch
 from torch import Tensor
 
 IGNORE = -1
-"""The label of a site that has none. 255 exists only inside files and the byte planes made for them."""
+"""The label of sites without a label. 255 is used only in files and the uint8 arrays made for them."""
 
 TRAIN = "train"
-"""The kind of view that Baseline, rounds and Online ST see: labeled and unlabeled images are augmented alike."""
+"""Augmentation used by Baseline, rounds and Online ST: the same for labeled and unlabeled images."""
 
 WEAK = "weak"
-"""The kind of view that is hardly changed."""
+"""Weak augmentation."""
 
 STRONG = "strong"
-"""The kind of view that is changed far: hard augmentation of images, other colors where pixels get labels."""
+"""Strong augmentation; in segmentation it changes colors only."""
 
 ProgressCallback = Callable[[int, int], None]
-"""Is called with (done, total) while something takes long."""
+"""Called with (done, total) during long operations."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What each site should be, and how sure its labeler was.
+    """Labels of sites, with the confidence of whoever labeled them.
 
     Attributes:
         labels: (N, *S) int64, ``IGNORE`` where a site has no label.
-        confidence: (N, *S) float32 in [0, 1]; truth has confidence 1.
-        soft: (N, C) float32, what an image's labeler gave every class; None where its label alone is kept.
+        confidence: (N, *S) float32 in [0, 1]; ground truth has confidence 1.
+        soft: (N, C) float32, the labeler's probabilities of all classes (images only); None if only labels are kept.
     """
 
     labels: Tensor
@@ -42,29 +42,29 @@ class Target:
     soft: Tensor | None = None
 
     def take(self, rows: Tensor) -> "Target":
-        """Of these samples, in this order."""
+        """Return the target of the samples with these indices, in this order."""
         return Target(self.labels[rows], self.confidence[rows], None if self.soft is None else self.soft[rows])
 
     def to(self, device: torch.device) -> "Target":
-        """The same on a device."""
+        """Return the target on a device."""
         soft = None if self.soft is None else self.soft.to(device)
         return Target(self.labels.to(device), self.confidence.to(device), soft)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One step's input, augmented and on the device.
+    """Input of one training step, augmented and on the device.
 
-    Views of an image are made each with a geometry of its own; views of an image whose pixels get labels share one
-    geometry and differ in color.
+    In classification, each view of an image is augmented with its own geometry. In segmentation, all views of an image
+    share one geometry and differ in color only.
 
     Attributes:
         images: (L, C, H, W) float32 in [0, 1], the labeled images.
         truth: (L, *S) int64, their labels.
-        views: unlabeled images, each (U, C, H, W); the key says how they were augmented.
-        pseudo: the stored target of the unlabeled images, if the stage learns from a store.
-        positions: (U,) int64, which of all unlabeled images these are.
-        valid: (U, *S) bool, false for pixels of the window that lie outside of the image; None if every site counts.
+        views: views of the unlabeled images by name, each (U, C, H, W); the name tells the augmentation.
+        pseudo: stored pseudo labels of the unlabeled images; None if the stage does not learn from stored labels.
+        positions: (U,) int64, indices of these images among all unlabeled images.
+        valid: (U, *S) bool, false for pixels of the crop that lie outside the image; None if every site counts.
     """
 
     images: Tensor
@@ -76,29 +76,29 @@ class Batch:
 
 
 class BatchShape(NamedTuple):
-    """How large every batch of a stage is."""
+    """Shape of all batches of a stage."""
 
-    labeled: int  # images
+    labeled: int  # number of labeled images
     unlabeled: int
     height: int  # of every image, in pixels
     width: int
 
     @property
     def images(self) -> int:
-        """All of them, each unlabeled one counted once."""
+        """Number of all images, each unlabeled one counted once regardless of its views."""
         return self.labeled + self.unlabeled
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What a stage wants of its batches.
+    """Composition of a stage's batches.
 
     Attributes:
-        labeled: labeled images in each step.
-        unlabeled: unlabeled images in each step.
-        views: names of the views of the unlabeled images. The kind of a view is its name without digits.
-        labeled_view: the kind of view that labeled images are seen in.
-        seed: of the stage.
+        labeled: number of labeled images per step.
+        unlabeled: number of unlabeled images per step.
+        views: names of the views of the unlabeled images. A name without its digits is the kind of augmentation.
+        labeled_view: the kind of augmentation of labeled images.
+        seed: the stage's seed.
     """
 
     labeled: int
@@ -109,40 +109,40 @@ class BatchPlan:
 
 
 class FeatureMap(NamedTuple):
-    """One of the maps that the decoder of a net takes."""
+    """Width and stride of one feature map that a net's decoder takes as input."""
 
-    width: int  # channels
-    stride: int  # pixels from one feature to the next
+    width: int  # number of channels
+    stride: int  # in pixels of the input image
 
 
 class NetName(NamedTuple):
-    """Which net of a run is meant: a stage trains one line or several, and each line may have a slow copy."""
+    """Name of one net of a run: a stage trains the nets of one or more lines, and each may have an EMA copy."""
 
     stage: str  # "A3"
     line: str  # "A"
-    copy: str  # "raw", or "ema" for its slow copy
+    copy: str  # "raw", or "ema" for its EMA copy
 
 
 @dataclass(frozen=True)
 class Normalization:
-    """What a net expects: (x − mean) / std per channel, of images in [0, 1]."""
+    """Input normalization of a net: (x − mean) / std per channel, for images in [0, 1]."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
 
 IMAGENET = Normalization((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Of photographs, as most published nets expect them."""
+"""ImageNet statistics, as most published nets expect."""
 
 PADDING = 32
-"""Images of any size are padded, at the bottom and right, to multiples of this: encoders halve them five times."""
+"""Images of arbitrary size are padded at the bottom and right to multiples of this: encoders halve them five times."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many images there are to learn from; enough to count steps without opening the data."""
+    """Numbers of training images, enough to count steps without opening the data."""
 
     labeled: int
     unlabeled: int
-    everything: int
-    pixels: bool = False  # then every unlabeled image teaches in every round, by those of its pixels that are kept
+    everything: int  # all training images, which the Oracle sees with their true labels
+    pixels: bool = False  # whether pixels get labels: then every round uses all unlabeled images, by their kept pixels

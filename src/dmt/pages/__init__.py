@@ -1,1 +1,1 @@
-"""Pages to look at: one self-contained HTML file each. Knows nothing of runs, nets or data."""
+"""Self-contained HTML pages and their charts, independent of runs, nets and data."""

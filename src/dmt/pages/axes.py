@@ -1,4 +1,4 @@
-"""The frame of a chart: scales, ticks and titles, in the units of its own drawing."""
+"""The frame of a chart: scales, ticks and titles, in the units of its SVG drawing."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,11 +8,11 @@ from dmt.pages.html import Child, Safe, tag
 
 Ticks = Sequence[tuple[float, str]]
 LETTER = 7.6
-"""About the width of a letter, so that names get the room they need."""
+"""Approximate width of a letter, to reserve space for names."""
 
 
 def ticks(low: float, high: float, count: int = 6) -> list[float]:
-    """Round numbers within a range, about so many."""
+    """Return about ``count`` round numbers within a range."""
     if not high > low:
         return [low]
     rough = (high - low) / max(count, 1)
@@ -23,7 +23,13 @@ def ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def span(values: Iterable[float], least: float = 1.0, within: tuple[float, float] | None = None) -> tuple[float, float]:
-    """A range that holds all values with some air; at least so wide, since noise must not fill a chart."""
+    """Return a range that contains all finite values with a margin.
+
+    Args:
+        values: the values.
+        least: minimum width, so that noise does not fill the chart.
+        within: limits of the range; None for no limits.
+    """
     found = [value for value in values if math.isfinite(value)]
     if not found:
         return within or (0.0, 1.0)
@@ -34,7 +40,7 @@ def span(values: Iterable[float], least: float = 1.0, within: tuple[float, float
 
 
 def short(value: float) -> str:
-    """A number for an axis: 12,000 is 12k."""
+    """Format a number for an axis: 12,000 as 12k."""
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
             return f"{value / limit:g}{letter}"
@@ -42,20 +48,21 @@ def short(value: float) -> str:
 
 
 def clipped(name: str, letters: int) -> str:
-    """A name that is not longer than so many letters."""
+    """Shorten a name to at most ``letters`` letters."""
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
 @dataclass(frozen=True)
 class Axes:
-    """A chart's frame.
+    """The frame of a chart.
 
     Attributes:
-        x, y: what the two axes reach from and to.
-        x_title, y_title: what they are, with the unit.
-        x_ticks, y_ticks: where and how they are marked; round numbers if left out.
-        width, height: of the drawing.
-        right: room for names at the ends of lines.
+        x, y: ranges of the axes.
+        x_title, y_title: titles of the axes, with the unit.
+        x_ticks, y_ticks: (value, text) of the ticks; round numbers if None.
+        width, height: size of the drawing.
+        right: margin for names at the ends of lines.
+        left: margin for the ticks of the vertical axis.
     """
 
     x: tuple[float, float]
@@ -79,7 +86,7 @@ class Axes:
 
     @property
     def far(self) -> float:
-        """Where the plot ends on the right."""
+        """Right edge of the plot."""
         return self.width - self.right
 
     def across(self, x: float) -> float:
@@ -91,7 +98,7 @@ class Axes:
         return self.bottom - (y - low) / ((high - low) or 1.0) * (self.bottom - self.top)
 
     def draw(self, label: str, *marks: Child) -> Safe:
-        """The chart: grid, ticks, titles and what is drawn upon them. ``label`` is for those who cannot see it."""
+        """Return the chart: grid, marks, ticks and titles. ``label`` is a description for screen readers."""
         return drawing(self.width, self.height, label, self._grid(), *marks, self._titles())
 
     def _grid(self) -> Iterable[Safe]:
@@ -116,6 +123,6 @@ class Axes:
 
 
 def drawing(width: float, height: float, label: str, *marks: Child) -> Safe:
-    """An inline picture of lines and shapes, with its description."""
+    """Return an inline SVG with a description for screen readers."""
     box = f"0 0 {width:g} {height:g}"
     return tag("svg", *marks, viewBox=box, width=f"{width:g}", height=f"{height:g}", role="img", aria_label=label)

@@ -1,4 +1,4 @@
-"""Charts as inline drawings: lines with bands, stacked areas, bars, heat maps. Colors come from the page's theme."""
+"""Charts as inline SVG: lines with bands, stacked areas, bars, heat maps. Colors come from the page's style sheet."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,16 +13,18 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """A line.
+    """A data series of a chart.
 
     Attributes:
-        name: shown at its end; "" for none.
-        points: (x, y) in order; a y that is NaN is left out.
-        spread: ± around each y, or nothing.
+        name: shown at the end of the line; "" for none.
+        points: (x, y) in order; points whose y is NaN are left out.
+        spread: ± around each y; empty for no band.
         color: 0 to 7; 0 is gray.
-        sizes: radius of each mark, or nothing for all alike.
-        faint: for the layer that is most of the picture, and not the point of it.
-        rings: marks are rings without a line: another quantity than the lines', beside which they stand.
+        dashed: whether the line is dashed.
+        marks: whether points are marked.
+        sizes: radius of each mark; empty for the default.
+        faint: whether to draw a layer faintly, for one that fills most of the chart but is not its subject.
+        rings: whether to draw rings without a line, for another quantity than that of the lines.
     """
 
     name: str
@@ -37,12 +39,12 @@ class Series:
 
 
 NAME = 28
-"""Letters of a name at the end of a line; longer ones are cut, and whole in a tooltip."""
+"""Maximum letters of a name at the end of a line; longer ones are cut and shown in full in a tooltip."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A dashed line across the chart: a number to compare with."""
+    """A dashed horizontal line across the chart: a value to compare with."""
 
     name: str
     value: float
@@ -50,7 +52,7 @@ class Level:
 
 
 def lines(label: str, frame: Axes, series: Sequence[Series], levels: Sequence[Level] = (), unit: str = "") -> Safe:
-    """Lines with a band of ± their spread, each with its name at its end."""
+    """Return a line chart with a band of ± spread around each line, and names at the ends of lines."""
     shown = [each for each in series if any(math.isfinite(y) for _, y in each.points)]
     ends = [(each.name, _last(each)[1], each.color) for each in shown if each.name]
     ends += [(level.name, level.value, level.color) for level in levels if level.name]
@@ -109,7 +111,7 @@ def _mark(series: Series) -> str:
 
 
 def _names(frame: Axes, ends: Sequence[tuple[str, float, int]]) -> Iterator[Safe]:
-    """Names beside the ends of their lines, pushed apart where they would overlap."""
+    """Yield names at the ends of lines, moved apart where they would overlap."""
     order = sorted(ends, key=lambda each: -each[1])
     heights = _apart([frame.up(value) for _, value, _ in order], 16.0, frame.top + 2, frame.bottom - 2)
     for (name, _, color), height in zip(order, heights, strict=True):
@@ -119,20 +121,20 @@ def _names(frame: Axes, ends: Sequence[tuple[str, float, int]]) -> Iterator[Safe
 
 
 def _apart(heights: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
-    """Ascending heights at least ``gap`` apart, moved as little as possible: down first, then back up from below."""
+    """Return ascending heights moved at least ``gap`` apart: down first, then back up to stay above ``bottom``."""
     result: list[float] = []
     for height in heights:
         result.append(max(height, top, result[-1] + gap if result else top))
     for number in range(len(result) - 1, -1, -1):
         below = bottom if number == len(result) - 1 else result[number + 1] - gap
         result[number] = min(result[number], below)
-    # where they were pushed down only by their own crowd, the crowd is centered on what it names
+    # if all were moved down, move them back up by half of the smallest shift, to center names on what they name
     slack = min((place - height for place, height in zip(result, heights, strict=True)), default=0.0)
     return [place - slack / 2 for place in result] if slack > 0 and result[0] - slack / 2 >= top else result
 
 
 def areas(label: str, frame: Axes, layers: Sequence[Series]) -> Safe:
-    """Shares stacked upon each other; the layers have the same x."""
+    """Return a chart of stacked areas; all layers must have the same x."""
     marks, below = [], [0.0] * len(layers[0].points)
     for layer in layers:
         above = [base + y for base, (_, y) in zip(below, layer.points, strict=True)]
@@ -147,7 +149,7 @@ def areas(label: str, frame: Axes, layers: Sequence[Series]) -> Safe:
 
 
 def bars(label: str, frame: Axes, groups: Sequence[str], series: Sequence[Series], unit: str = "") -> Safe:
-    """Bars side by side in named groups; of each series the n-th point's y belongs to the n-th group."""
+    """Return a chart of bars side by side in named groups; the n-th point of each series is its bar in group n."""
     count = max(len(series), 1)
     frame = replace(frame, x=(-0.5, len(groups) - 0.5), x_ticks=[(n, name) for n, name in enumerate(groups)])
     width = 0.8 / count
@@ -165,20 +167,20 @@ def _bar(frame: Axes, sides: Point, value: float, tooltip: str, color: int) -> S
     left, right = frame.across(sides[0]), frame.across(sides[1])
     top, floor = frame.up(value), frame.up(max(frame.y[0], 0.0))
     height = abs(floor - top)
-    style = f"fill{color} edge" if height > 2 else f"fill{color}"  # an edge would hide what is nearly nothing
+    style = f"fill{color} edge" if height > 2 else f"fill{color}"  # an edge would hide a very low bar
     return tag("rect", tag("title", tooltip), x=f"{left:.1f}", width=f"{right - left:.1f}",
                y=f"{min(top, floor - 0.8):.1f}", height=f"{max(height, 0.8):.1f}", class_=style)  # fmt: skip
 
 
 def reliability(label: str, series: Sequence[Series]) -> Safe:
-    """Accuracy against confidence, both in percent; on the dashed line a net is as sure as it is right."""
+    """Return a reliability diagram, accuracy against confidence in percent; the dashed line is perfect calibration."""
     frame = Axes((0, 100), (0, 100), "confidence, %", "right, %", width=420, height=330)
     even = Series("", [(0, 0), (100, 100)], color=0, dashed=True, marks=False)
     return lines(label, frame, [even, *series])
 
 
 def grid(label: str, rows: Sequence[str], columns: Sequence[str], shares: Sequence[Sequence[float]]) -> Safe:
-    """Shares, 0 to 1, of named rows in named columns; NaN is an empty cell."""
+    """Return a heat map of shares from 0 to 1 with named rows and columns; NaN is an empty cell."""
     margin = max((len(clipped(name, 18)) for name in rows), default=1) * axes.LETTER + 14
     width, height = min(64.0, (480 - margin) / max(len(columns), 1)), 24.0 if len(rows) <= 15 else 17.0
     marks: list[Child] = []
@@ -197,7 +199,7 @@ def grid(label: str, rows: Sequence[str], columns: Sequence[str], shares: Sequen
 
 def _share(share: float, tooltip: str, corner: Point, size: Point) -> Safe:
     (x, y), (width, height) = corner, size
-    # from faint to not quite full, so that the number upon it can be read everywhere
+    # from faint to medium, so that the number on it is always readable
     strength = 0.0 if math.isnan(share) else 0.04 + 0.5 * share
     square = tag("rect", tag("title", tooltip), x=f"{x:.1f}", y=f"{y:.1f}", width=f"{width:.1f}",
                  height=f"{height:.1f}", class_="edge fill1", fill_opacity=f"{strength:.3f}")  # fmt: skip
@@ -208,7 +210,7 @@ def _share(share: float, tooltip: str, corner: Point, size: Point) -> Safe:
 
 @dataclass(frozen=True)
 class Heat:
-    """A square of counts: rows are truth, columns what was said."""
+    """A confusion matrix of counts: rows are true classes, columns predicted ones."""
 
     names: Sequence[str]
     counts: Sequence[Sequence[int]]
@@ -219,7 +221,7 @@ class Heat:
 
 
 def heat(label: str, data: Heat) -> Safe:
-    """A confusion matrix: each row in percent of its own; right is one color, wrong another."""
+    """Return a confusion matrix with rows in percent; correct and wrong predictions have different colors."""
     count = len(data.names)
     cell = max(15.0, min(40.0, 430.0 / max(count, 1)))
     letters = max((len(clipped(name, 14)) for name in data.names), default=1)
@@ -245,7 +247,7 @@ def _heat_cell(data: Heat, row: int, column: int, margin: float, cell: float) ->
     share, count = data.share(row, column), data.counts[row][column]
     x, y = margin + column * cell, margin + row * cell
     tooltip = f"{data.names[row]} called {data.names[column]}: {count:,} ({share:.1%})"
-    # the root shows small shares, which are what one looks for among the wrong ones
+    # the square root makes small shares of wrong predictions visible
     strength = 0.55 * share if row == column else min(0.95, math.sqrt(share) * 1.2)
     square = tag("rect", tag("title", tooltip), x=f"{x:.1f}", y=f"{y:.1f}", width=f"{cell:.1f}", height=f"{cell:.1f}",
                  class_="edge fill1" if row == column else "edge fill7", fill_opacity=f"{strength:.3f}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A whole page in one file: it asks for nothing from anywhere, in light and dark, on a phone and on paper."""
+"""A page as one file without external resources, for light and dark themes, phones and print."""
 
 import base64
 import functools
@@ -11,15 +11,16 @@ from dmt.version import VERSION
 
 
 def document(title: str, *sections: Child, subtitle: Child = "", refresh: int | None = None) -> str:
-    """The file's text.
+    """Return the HTML text of a page.
 
     Args:
+        title: the page's title.
         sections: made by `section`.
         subtitle: a line under the title.
-        refresh: seconds after which the browser reads the file again.
+        refresh: seconds after which the browser reloads the page; None for never.
     """
     style, script = _asset("page.css"), _asset("page.js")
-    # whatever slipped through, no other script or style than these two can run, and nothing can be fetched
+    # even if escaping failed somewhere, only these two may run as style and script, and nothing can be fetched
     policy = (
         f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}; "
         "base-uri 'none'; form-action 'none'"
@@ -42,7 +43,7 @@ def document(title: str, *sections: Child, subtitle: Child = "", refresh: int | 
 
 
 def section(title: Child, *children: Child, id: str | None = None, note: Child = None) -> Safe:
-    """A part of the page under a heading."""
+    """Return a section of the page with a heading and, optionally, a note below it."""
     lead = None if note is None else html.paragraph(note, class_="note")
     return tag("section", tag("h2", title), lead, *children, id=id)
 
@@ -53,5 +54,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(content: str) -> str:
-    """A style or script by its content, as policies name it."""
+    """Return the hash source of a style or script for the page's Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

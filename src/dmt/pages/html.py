@@ -1,4 +1,4 @@
-"""HTML as values: whatever is not known to be HTML is escaped, so that a name can never become markup."""
+"""HTML from function calls: everything that is not `Safe` is escaped, so that a name can never become markup."""
 
 import base64
 import html
@@ -10,22 +10,22 @@ VOID = frozenset({"br", "col", "hr", "img", "input", "meta"})
 KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"RIFF": "image/webp"}
 ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 UNSHOWN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-"""Characters that HTML forbids, and those that turn the direction of the text after them."""
+"""Characters that HTML forbids, and those that change the direction of the text after them."""
 
 
 class Safe(str):
-    """Text that is HTML already."""
+    """Text that is already HTML and must not be escaped."""
 
     __slots__ = ()
 
 
 Child: TypeAlias = "str | float | Iterable[Child] | None"
 Cell: TypeAlias = "Child | tuple[Child, str | float | None]"
-"""What a cell shows or, if it should not be sorted by that, (shown, sort key)."""
+"""Content of a table cell, or (content, sort key) if it should not be sorted by its content."""
 
 
 def text(value: Child) -> Safe:
-    """A child as HTML; None is nothing, several are joined."""
+    """Return a child as HTML; None is empty, and an iterable is joined."""
     if isinstance(value, Safe):
         return value
     if value is None:
@@ -36,12 +36,12 @@ def text(value: Child) -> Safe:
 
 
 def join(parts: Iterable[Child]) -> Safe:
-    """One after the other."""
+    """Return the concatenation of the parts as HTML."""
     return Safe("".join(text(part) for part in parts))
 
 
 def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Safe:
-    """An element. ``class_`` is class, ``data_x`` is data-x; an attribute that is None or False is left out."""
+    """Return an element. ``class_`` becomes class, ``data_x`` data-x; attributes are left out if None or False."""
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID:
         return Safe(f"<{name}{written}>")
@@ -58,7 +58,7 @@ def _attribute(key: str, value: str | float | bool | None) -> str:
 
 
 def picture(image: bytes, alt: str, **attributes: str | float | bool | None) -> Safe:
-    """A PNG, JPEG or WebP file within the page."""
+    """Return an image element with a PNG, JPEG or WebP file embedded."""
     kind = next((kind for head, kind in KINDS.items() if image.startswith(head)), None)
     if kind is None:
         raise ValueError("a picture must be PNG, JPEG or WebP")
@@ -69,10 +69,10 @@ def picture(image: bytes, alt: str, **attributes: str | float | bool | None) -> 
 def table(
     columns: Sequence[Child], rows: Iterable[Sequence[Cell]], sortable: bool = True, caption: Child = None
 ) -> Safe:
-    """A table that scrolls within itself if it is wide. Numbers, and texts that begin with one, go to the right.
+    """Return a table that scrolls horizontally if it is wide. Numbers and text that begins with one are right-aligned.
 
-    A sortable one is sorted by a click on a column's name. Its caption stands above what scrolls, so that it wraps to
-    the page; the first columns are what a narrow screen shows without scrolling.
+    A sortable table is sorted by a click on a column's name. The caption is above the scrolling part, so that it wraps
+    to the width of the page; the first columns are those that a narrow screen shows without scrolling.
     """
     cells = [[_cell(cell) for cell in row] for row in rows]
     numbers = [bool(cells) and all(row[at].startswith(_RIGHT) for row in cells) for at in range(len(columns))]
@@ -94,7 +94,7 @@ def _cell(cell: Cell) -> Safe:
         key, shown = shown if key is None else key, f"{shown:.2f}"
     elif isinstance(shown, int):
         key, shown = shown if key is None else key, f"{shown:,}"
-    # an empty key goes to the end whichever way a column is sorted
+    # cells with an empty key come last in both sort orders
     sort = None if key is None else "" if key != key else str(key)
     return tag("td", shown, class_="n" if right else None, data_sort=sort)
 
@@ -104,34 +104,34 @@ _RIGHT = '<td class="n"'
 
 
 def _plain(value: Child) -> str:
-    """Without its elements, for an attribute."""
+    """Return the text of a child without markup, for an attribute."""
     return html.unescape(re.sub(r"<[^>]*>", "", text(value)))
 
 
 def figure(title: Child, *children: Child, note: Child = None, wide: bool = False) -> Safe:
-    """A chart or pictures under a heading, with a line about how to read it."""
+    """Return a chart or pictures with a heading, and a note on how to read them."""
     heading = tag("figcaption", tag("b", title), None if note is None else tag("span", note))
     return tag("figure", heading, *children, class_="chart across" if wide else "chart")
 
 
 def figures(*children: Child) -> Safe:
-    """Figures side by side, as many as fit."""
+    """Return figures side by side, as many as fit."""
     return tag("div", *children, class_="figures")
 
 
 def beside(*children: Child) -> Safe:
-    """A figure and a table, side by side if the table fits there as a whole, else one below the other."""
+    """Return a figure and a table, side by side if the whole table fits, or else one below the other."""
     return tag("div", *children, class_="beside")
 
 
 def legend(entries: Iterable[tuple[str, int] | tuple[str, int, bool]]) -> Safe:
-    """Names beside their colors; a third value says whether the color is faint."""
+    """Return a legend of (name, color) entries; an optional third value says whether the color is faint."""
     shown = [(name, f"fill{color}{' faint' if any(faint) else ''}") for name, color, *faint in entries]
     return tag("p", *[tag("span", tag("i", class_=color), name) for name, color in shown], class_="legend")
 
 
 def cards(*children: Child) -> Safe:
-    """Pictures with a few words each, as a gallery; fill it with `card`."""
+    """Return a gallery of pictures with captions, made by `card`."""
     return tag("div", *children, class_="cards")
 
 
@@ -144,5 +144,5 @@ def paragraph(*children: Child, class_: str | None = None) -> Safe:
 
 
 def details(summary: Child, *children: Child, open_: bool = False) -> Safe:
-    """What only some will want to see."""
+    """Return content that is collapsed under a summary."""
     return tag("details", tag("summary", summary), *children, open=open_)

@@ -1,1 +1,1 @@
-"""What came out of runs, read from their files: scores, verdict and guard, tables."""
+"""Results of runs, read from their files: scores, verdict, guard and tables."""

@@ -1,4 +1,4 @@
-"""What a verdict says beside the gain: the score itself, and why it may be worth little."""
+"""Parts of a verdict besides the gain: the score itself, and reasons to doubt the gain."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -7,14 +7,14 @@ from dmt.core import evidence
 from dmt.results.reading import JobResult
 
 FEW = 50
-"""Images below which no score is worth much."""
+"""Number of images below which a score is hardly reliable."""
 
 Pair = tuple[JobResult, JobResult]
 """A finished job and its Baseline."""
 
 
 def reached(pairs: Sequence[Pair]) -> Iterable[str]:
-    """The score of the final model, with its own interval or its spread over seeds, and the Baseline's."""
+    """Yield the final model's score with its interval or standard deviation over seeds, and the Baseline's score."""
     scores, before = ([job.test_score("shipped") for job in side] for side in zip(*pairs, strict=True))
     found = pairs[0][0].shipped().evidence(pairs[0][0].shipped().shown)
     if found is None:
@@ -30,7 +30,7 @@ def reached(pairs: Sequence[Pair]) -> Iterable[str]:
 
 
 def doubts(pairs: Sequence[Pair]) -> Iterable[str]:
-    """Why the gain may mean little."""
+    """Yield reasons why the gain may be unreliable."""
     job = pairs[0][0]
     shown = job.shipped().shown
     found = job.shipped().evidence(shown)

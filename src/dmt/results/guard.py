@@ -1,4 +1,4 @@
-"""Is it helping? What is wrong with a run, said with the remedy to try; and a verdict against its Baseline."""
+"""The guard: findings about what is wrong with a run, each with a remedy, and the verdict against the Baseline."""
 
 import functools
 import math
@@ -23,30 +23,34 @@ __all__ = ["Finding", "base", "class_changes", "clearly_apart", "difference", "f
            "single_difference", "verdict"]  # fmt: skip
 
 Pair = tuple[JobResult, JobResult]
-"""A job and what it is compared with."""
+"""A job and its reference."""
 
 Keys = tuple[EvidenceKey, ...]
-"""Where the evidence of some nets lies."""
+"""Location of the evidence of some nets."""
 
 
 def base(job: JobResult, among: Iterable[JobResult]) -> JobResult | None:
-    """What a job is compared with: the Baseline of its seed or, where none was trained for itself, its round 0.
+    """Return the reference of a job: its seed's Baseline, or its round 0 if no Baseline was trained separately.
 
     Args:
-        among: jobs that differ from it in nothing but method and seed.
+        job: the job.
+        among: jobs that differ from it only in method and seed.
+
+    Returns:
+        None if its seed's Baseline is missing or unfinished, or if there is nothing to compare with.
     """
     baselines = [each for each in among if catalogue.get(each.method).baseline]
     if baselines:
         return next((each for each in baselines if each.seed == job.seed and each.finished), None)
     first = tuple(stage for stage in job.stages if stage.round == 0)
-    # with shares of the labels the first nets of a pair see fewer than a Baseline does
+    # with share=…, each first net of a pair sees fewer labels than a Baseline does
     if (job.shares and len(job.lines) > 1) or not first or len(first) == len(job.stages):
         return None
     return replace(job, method=catalogue.baseline().name, stages=first, results=tuple(stage.name for stage in first))
 
 
 def findings(job: JobResult, base: JobResult | None = None) -> list[Finding]:
-    """Everything known about a job now, finished or not: what was said while it trained, and what came out."""
+    """Return all findings about a job, finished or not: those made in training and, with a reference, on its gain."""
     found = [*guard_pools.of_pool(job), *(finding for stage in job.stages for finding in _said(job, stage))]
     if base is not None and catalogue.get(job.method).compared:
         found += _no_gain(job, base)
@@ -76,19 +80,19 @@ def _no_gain(job: JobResult, base: JobResult) -> Iterable[Finding]:
 
 
 def _gentler(job: JobResult) -> str:
-    """What makes pseudo labels do less harm; only methods that weigh them have a gamma."""
+    """Return a remedy by which pseudo labels do less harm; only methods that weight them have a gamma."""
     rate = f"a lower {guard_rules.option(job, job.stages[-1], 'rate')}"
     return f"{rate} or a higher gamma" if any(map(guard_rules.weighs, job.stages)) else rate
 
 
 def _kept_first(job: JobResult, base: JobResult) -> bool:
-    """Whether --keep best chose the very nets that the job is compared with: the gain is 0 then by construction."""
+    """Whether --keep best chose the nets of the reference itself, so that the gain is 0 by construction."""
     kept = {stage.place for stage in job.kept()}
     return job.keep == "best" and job.finished and kept <= {stage.place for stage in base.stages}
 
 
 def of_stage(job: JobResult, stage: StageResult) -> list[Finding]:
-    """What the files of a stage and of those before it tell: of its labels at once, of its nets when it is finished."""
+    """Return the findings about a stage: on its pseudo labels once they exist, on its nets once it is finished."""
     nets = [] if stage.outcome is None else guard_rules.of_nets(job, stage)
     labels = list(guard_rules.of_labels(job, stage)) or list(guard_pools.of_shares(job, stage))
     return [*labels, *nets]
@@ -96,16 +100,17 @@ def of_stage(job: JobResult, stage: StageResult) -> list[Finding]:
 
 def _said(job: JobResult, stage: StageResult) -> list[Finding]:
     lines = stage.journal("guard")
-    if not lines:  # not finished, or made before there was a guard
+    if not lines:  # not finished, or made by a release without the guard
         return of_stage(job, stage)
     found = (Finding(**finding) for finding in lines[-1]["findings"])
     return [finding for finding in found if finding.where == stage.title]  # lines trained together share a journal
 
 
 def difference(job: JobResult, base: JobResult) -> float:
-    """Points over the Baseline of the same seed: what ships over what ships.
+    """Return the points of a job's final model over that of the Baseline of the same seed.
 
-    Single nets where only the method has two, which would flatter it, or where two were not measured together.
+    If only the method has two nets, or two were not measured as an ensemble, single nets are compared instead: an
+    ensemble would make the gain over a single net look too large.
     """
     if _same_rule(job, base):
         return job.test_score("shipped") - base.test_score("shipped")
@@ -113,25 +118,28 @@ def difference(job: JobResult, base: JobResult) -> float:
 
 
 def single_difference(job: JobResult, base: JobResult) -> float:
-    """The same for single raw nets: of a pair the mean of both scores, line by line."""
+    """Return the points of single raw nets over those of the Baseline, as the mean over the lines that both have."""
     common = [line for line in job.lines if line in base.lines]
     return job.test_score("raw", common) - base.test_score("raw", common)
 
 
 def _same_rule(job: JobResult, base: JobResult) -> bool:
-    """Whether what ships can be compared: no more nets than the Baseline has, and two were measured together."""
+    """Whether final models are comparable: no more nets than the Baseline has, and ensembles have been measured."""
     measured = all(len(each.lines) == 1 or each.both is not None for each in (job, base))
     return measured and len(job.lines) <= len(base.lines)
 
 
 def gain(job: JobResult, base: JobResult) -> Interval | None:
-    """The same with a paired bootstrap interval over the images whose score counts; None without evidence."""
+    """Return the gain with a paired bootstrap interval over the scored images; None without evidence.
+
+    The nets are those of `difference`.
+    """
     nets = _nets(job, base)
     return None if nets is None else evidence.difference(*nets)
 
 
 def sides(job: JobResult, base: JobResult) -> tuple[list[NetResult], list[NetResult]]:
-    """What is compared of two finished jobs: after, before."""
+    """Return the nets to be compared of two finished jobs: those of the job, those of its reference."""
     if _same_rule(job, base):
         return [job.shipped()], [base.shipped()]
     common = set(job.lines) & set(base.lines)
@@ -142,7 +150,7 @@ def sides(job: JobResult, base: JobResult) -> tuple[list[NetResult], list[NetRes
 
 
 def _chosen(job: JobResult, base: JobResult) -> tuple[Keys, Keys] | None:
-    """Where their evidence lies: after, before."""
+    """Return the locations of the evidence of both `sides`; None if a job is not finished."""
     if not (job.finished and base.finished):
         return None
     after, before = (tuple(net.evidence_key(net.shown) for net in nets) for nets in sides(job, base))
@@ -150,7 +158,7 @@ def _chosen(job: JobResult, base: JobResult) -> tuple[Keys, Keys] | None:
 
 
 def _nets(job: JobResult, base: JobResult) -> tuple[list[Evidence], list[Evidence]] | None:
-    """What they said of the same images; None if that is not known of all."""
+    """Return the evidence of both `sides`; None unless all nets have evidence on the same images."""
     chosen = _chosen(job, base)
     return None if chosen is None else _read(*chosen)
 
@@ -159,15 +167,15 @@ def _read(after: Keys, before: Keys) -> tuple[list[Evidence], list[Evidence]] | 
     there = [found for key in (*after, *before) if (found := evidence_files.read(*key)) is not None]
     if len(there) < len(after) + len(before) or len({each.images for each in there}) != 1:
         return None
-    if np.isnan(there[0].score()):  # no image has truth
+    if np.isnan(there[0].score()):  # no image has ground truth
         return None
     return there[: len(after)], there[len(after) :]
 
 
 def verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
-    """A sentence on one method over seeds: its gain over Baseline, its best round, the classes that got worse.
+    """Return the verdict on one method over seeds: gain over the Baseline, best round, classes that got worse.
 
-    It says so if errors in the images leave it without meaning; the report names them.
+    It ends with a warning if there are errors in the images, which make it meaningless; the report lists them.
     """
     doubt = "; do not trust it: there are errors in the images" if any(job.warnings for job in jobs) else ""
     return _verdict(jobs, bases) + doubt
@@ -225,7 +233,7 @@ def _gained(pairs: Sequence[Pair]) -> str:
 
 
 def clearly_apart(pairs: Sequence[Pair]) -> bool | None:
-    """Whether the final models of two methods differ by more than chance, by seed; None without evidence of all."""
+    """Whether final models of two methods, paired by seed, differ by more than chance; None if evidence is missing."""
     nets = [found for found in (_nets(*pair) for pair in pairs) if found is not None]
     if not pairs or len(nets) < len(pairs):
         return None
@@ -234,14 +242,14 @@ def clearly_apart(pairs: Sequence[Pair]) -> bool | None:
 
 
 def _alone(pairs: Sequence[Pair]) -> Iterable[str]:
-    """The gain of single nets, where the verdict is about two together."""
+    """Yield the gain of single nets, if the verdict is about an ensemble."""
     if any(net.together for pair in pairs for side in sides(*pair) for net in side):
         mean = statistics.fmean(single_difference(*pair) for pair in pairs)
         yield f"single nets {guard_rules.signed(mean)}"
 
 
 def _best_round(jobs: Sequence[JobResult]) -> Iterable[str]:
-    """The round that --keep best would choose, if there is a choice; of several seeds or lines, most of them would."""
+    """Yield the round that --keep best would choose, if there is a choice: the most frequent over seeds and lines."""
     stages = [stage for job in jobs for stage in job.stages]
     if len({stage.round for stage in stages}) < 2 or any(stage.score("validation", "raw") is None for stage in stages):
         return
@@ -255,7 +263,7 @@ def _best_round(jobs: Sequence[JobResult]) -> Iterable[str]:
 
 
 def class_changes(pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray] | None:
-    """(C,) points that each class gained, and (C,) whether that is clear; None without evidence of every net."""
+    """Return (C,) points gained by each class and (C,) whether that is clear; None unless all nets have evidence."""
     chosen = [found for pair in pairs if (found := _chosen(*pair)) is not None]
     if not chosen or len(chosen) < len(pairs):
         return None
@@ -265,13 +273,13 @@ def class_changes(pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray] | None
 
 @functools.lru_cache(maxsize=16)
 def _class_changes(after: Keys, before: Keys) -> tuple[np.ndarray, np.ndarray] | None:
-    """Kept, since verdict and table both ask; the files of finished nets do not change."""
+    """Compute `class_changes`, cached since verdict and table both need them; files of finished nets do not change."""
     nets = _read(after, before)
     return None if nets is None else evidence.class_changes(*nets)
 
 
 def _worse_classes(pairs: Sequence[Pair]) -> Iterable[str]:
-    """Classes that lost clearly, and enough to matter."""
+    """Yield the classes that got clearly worse by at least `WORSE` points."""
     found = class_changes(pairs)
     if found is None:
         return

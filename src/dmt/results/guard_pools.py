@@ -1,4 +1,4 @@
-"""The guard's rules about unlabeled images: that some show something else, or classes in other proportions."""
+"""Rules of the guard about unlabeled images: some show something else, or their class proportions differ."""
 
 from collections.abc import Iterator
 
@@ -10,24 +10,25 @@ from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
 
 SKEWED = 0.125
-"""Part of the pseudo labels that would have to change class to be as the labels are; up to 0.1 in pools that are."""
+"""Share of the pseudo labels that would have to change class to match the labels; up to 0.1 in matching pools."""
 
 
 def of_pool(job: JobResult) -> Iterator[Finding]:
-    """About the unlabeled photos of a user; known before any net is trained."""
+    """Yield a finding if a user's unlabeled photos show something else; known before any net is trained."""
     if job.pool is not None and job.pool.told and any(stage.labels is not None for stage in job.stages):
         remedy = "removing them if they show something else, or labeling some of them"
         yield Finding("foreign", "", str(job.pool), remedy)
 
 
 def of_shares(job: JobResult, stage: StageResult) -> Iterator[Finding]:
-    """Classes in other proportions than among the labels, as far as first nets can tell."""
+    """Yield a finding if first nets predict other class proportions for the unlabeled images than the labels have."""
     preset = presets.PRESETS.get(job.data)
     if not _first_labels(job, stage) or stage.labels is None or preset is None or preset.config.data.sizes.pixels:
         return
     due = shares_of_labels(job, stage)
     counts = np.array(stage.labels["coverage"]["predicted"], dtype=float)
-    if due is None or len(due) != len(counts) or counts.sum() < ENOUGH * len(counts) ** 2:  # else chance would do it
+    # with fewer pseudo labels, the difference could be chance
+    if due is None or len(due) != len(counts) or counts.sum() < ENOUGH * len(counts) ** 2:
         return
     shares = counts / counts.sum()
     if np.abs(shares - due).sum() / 2 < SKEWED:
@@ -43,5 +44,5 @@ def of_shares(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 
 
 def _first_labels(job: JobResult, stage: StageResult) -> bool:
-    """Whether no stage before it has pseudo labels."""
+    """Whether no earlier round has pseudo labels."""
     return stage.round == min((each.round for each in job.stages if each.labels is not None), default=0)

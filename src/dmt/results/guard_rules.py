@@ -1,7 +1,7 @@
-"""The rules of the guard: each looks at one stage of a job, and says what is wrong and what to try.
+"""The rules of the guard: each examines one stage of a job and yields findings, each with a remedy.
 
-A rule stays silent unless it has a reason. The thresholds below leave healthy runs on digits in peace; on scenes they
-may name the rarest class, which some early rounds indeed never label.
+With the thresholds below, healthy runs on digits yield no finding; on scenes, the rarest class may be reported, which
+indeed gets no pseudo labels in some early rounds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,42 +19,42 @@ from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
 
 WORSE = 1.0
-"""Points that a round must lose to be told of: less would be clear only on very many images, and matters little."""
+"""Points that a round must lose to be reported: less is clear only on very many images, and matters little."""
 
 FRESH_WORSE = 10.0
-"""The same for a fresh net that sees some of the pseudo labels only: it often starts lower (by 8 points on digits
-with a fifth of them) and the rounds after it catch up."""
+"""The same for a fresh net that sees only some of the pseudo labels: it often scores lower at first (by 8 points on
+digits with a fifth of them), and later rounds catch up."""
 
 VANISHED = 0.05
-"""Of the pseudo labels that a class would have by its share of the labels; healthy runs have a fifth or more."""
+"""A class has vanished below this part of the pseudo labels due by its share of the labels; a fifth is healthy."""
 
 ENOUGH = 5
-"""Sites that must be expected, or wrong, before their absence means anything: chance alone misses 5 in 1 of 150."""
+"""Sites that must be expected, or wrong, before finding none is significant: by chance, 1 in 150 with 5 expected."""
 
 CURRICULUM_ENDS = 0.8
-"""Fraction from which on a class must be among the kept labels. Before, the hardest class may wait its turn."""
+"""Fraction from which on every class must be among the kept labels. Below, the hardest class may be missing."""
 
 ALIKE = 0.1
-"""Disagreements of student and teacher for each error of the worse one; 0.25 to 1 in healthy runs."""
+"""Disagreements of student and teacher per error of the worse one below which they are alike; 0.25 to 1 is healthy."""
 
 AGREE = 0.995
-"""The same where no image has truth: the share of pseudo labels that the student agrees with at the end."""
+"""Without ground truth: share of pseudo labels that the student agrees with at the end from which on they are alike."""
 
 COLLAPSED = 0.95
-"""Share of sites in one class from which on a net is suspected of knowing no other."""
+"""Share of sites predicted as one class above which a net may have collapsed to it."""
 
 NEARLY_GONE = 0.1
-"""And it is so if the others have less than this part of their due: pixels may well be 95 % background."""
+"""It has, if the others also have less than this part of their share: 95 % of pixels may really be background."""
 
 UNSURE = 6.0
-"""Points to either side that a validation score may be off: more than most rounds gain, and more than the paper's 200
-images leave open at worst."""
+"""Half width in points of a validation score's interval above which validation is too small: more than most rounds
+gain, and more than the uncertainty of the paper's 200 images at worst."""
 
 NAMED = 4
-"""Classes that are named one by one."""
+"""Maximum number of classes that are listed by name."""
 
 FEW = 30
-"""Validation images below which even a perfect score says little: only that there are too few is said then."""
+"""Validation images below which even a perfect score says little; then the guard reports only that they are too few."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class Finding:
 
     Attributes:
         kind: "worse", "vanished", "alike", "collapsed", "unsure", "skewed", "foreign" or "no gain".
-        where: the net, by line and round, "A3"; empty if it is about the whole job.
+        where: line and round of the net, e.g. "A3"; empty for a finding about the whole job.
         text: what is wrong.
         remedy: what to try.
-        about: which classes, by their names, if it is about some.
+        about: names of the classes concerned, if any.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Finding:
 
 
 def of_labels(job: JobResult, stage: StageResult) -> Iterator[Finding]:
-    """About the pseudo labels a stage learns from; known before it trains."""
+    """Yield findings about the pseudo labels that a stage learns from; known before it is trained."""
     if stage.labels is None:
         return
     due = shares_of_labels(job, stage)
@@ -116,11 +116,11 @@ def _hardly_any(job: JobResult, stage: StageResult, gone: list[int], due: np.nda
 
 
 def of_nets(job: JobResult, stage: StageResult) -> Iterator[Finding]:
-    """About the nets of a finished stage."""
+    """Yield findings about the net of a finished stage."""
     collapsed = list(_collapsed(job, stage))
     yield from collapsed
     yield from _worse(job, stage)
-    if not collapsed:  # nets that know one class are alike, but that is not what is wrong with them
+    if not collapsed:  # nets that predict a single class are alike, but that is not their main problem
         yield from _alike(job, stage)
     yield from _unsure(job, stage)
 
@@ -154,18 +154,18 @@ def _worse(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 
 
 def taught_by(stage: StageResult, labels: dict[str, str]) -> bool:
-    """Whether these pseudo labels are of a stage's net; release 0.1 named no line, and had one a stage."""
+    """Whether a stage's net gave these pseudo labels. Release 0.1 recorded no line, and had one line per stage."""
     return stage.name == labels["by"] and stage.line == labels.get("line", stage.line)
 
 
 def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
-    """DMT alone needs nets that differ; a net that learns from its earlier self is meant to be alike."""
+    """Yield a finding if student and teacher hardly differ, except for a student that continues its own teacher."""
     labels = stage.outline.get("labels") or {}
     if not weighs(stage) or not labels or labels["by"] == stage.outline.get("start"):
         return
     teacher = next(each for each in job.stages if taught_by(each, labels))
     told = (*_collapsed(job, teacher), *of_labels(job, stage))
-    if any(finding.kind == "collapsed" for finding in told):  # that is what is wrong, and it was said
+    if any(finding.kind == "collapsed" for finding in told):  # the teacher's collapse is the cause, and was reported
         return
     text = _agreement(stage, teacher, labels)
     if text is not None:
@@ -175,13 +175,13 @@ def _alike(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 
 
 def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, object]) -> str | None:
-    """How alike student and teacher are, if they are too much so."""
-    copy = "raw" if labels["copy"] == "mean" else str(labels["copy"])  # of a mean no evidence is kept
+    """Describe how similar student and teacher are, if they are too similar; None if they are not."""
+    copy = "raw" if labels["copy"] == "mean" else str(labels["copy"])  # no evidence is kept of a mean of two nets
     mine, theirs = stage.evidence("validation", "raw"), teacher.evidence("validation", copy)
     if mine is None or theirs is None or mine.images != theirs.images:
         agree = [line["agree"] for line in stage.journal("interval") if "agree" in line]
         late = agree[-max(1, len(agree) // 4) :]
-        # the surest labels are those that everyone agrees with: judged by all of them only
+        # all nets agree on the most confident labels, so agreement is significant only if all labels are kept
         if not late or labels["fraction"] != 1.0 or float(np.mean(late)) < AGREE:
             return None
         return f"the net agrees with {float(np.mean(late)):.1%} of what {teacher.name} labeled"
@@ -194,12 +194,12 @@ def _agreement(stage: StageResult, teacher: StageResult, labels: dict[str, objec
 
 
 def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
-    """Said once, of the first net."""
+    """Yield a finding if validation is missing or too small; reported once, for the first net."""
     if stage is not job.stages[0] or stage.outcome is None or catalogue.get(job.method).ceiling:
-        return  # the Oracle was trained on the validation images too
+        return  # the Oracle is trained on the validation images, too
     more = "more images in val/" if job.data in presets.OWN else "a higher --set validation=…"
     if "validation" not in stage.outcome["scores"]:
-        if job.helps is not None:  # folds have shown it
+        if job.helps is not None:  # cross-validation on the labels has shown whether rounds help
             return
         text = "without validation images there is no way to tell whether a round helps, so the last net is used"
         yield Finding("unsure", stage.title, text, more)
@@ -216,27 +216,27 @@ def _unsure(job: JobResult, stage: StageResult) -> Iterator[Finding]:
 
 
 def points(change: evidence.Interval) -> str:
-    """A difference in words."""
+    """Format a difference of scores and its interval."""
     return f"{signed(change.value)} points ({signed(change.low)} to {signed(change.high)})"
 
 
 def signed(value: float) -> str:
-    """With its sign and one decimal."""
+    """Format a number with its sign and one decimal."""
     return f"{value:+.1f}".replace("-", "−")
 
 
 def weighs(stage: StageResult) -> bool:
-    """Whether the stage weighs its pseudo labels, and so has a gamma."""
+    """Whether the stage weights its pseudo labels, and so has a gamma."""
     return bool(stage.outline.get("objective", {}).get("weighting", "uniform") != "uniform")
 
 
 def _before(job: JobResult, stage: StageResult) -> StageResult | None:
-    """The round before in its line."""
+    """Return the stage of the previous round in the same line, if there is one."""
     return next((each for each in job.stages if (each.line, each.round) == (stage.line, stage.round - 1)), None)
 
 
 def shares_of_labels(job: JobResult, stage: StageResult) -> np.ndarray | None:
-    """(C,) of each class among the labels; of older runs, among the validation images."""
+    """Return (C,) the share of each class among the labels or, in older runs, validation images; None if unknown."""
     counts: Sequence[float] | None = (stage.labels or {}).get("labeled")
     if counts is None:
         scores = (job.stages[0].outcome or {"scores": {}})["scores"].get("validation", {}).get("raw", {})
@@ -245,7 +245,7 @@ def shares_of_labels(job: JobResult, stage: StageResult) -> np.ndarray | None:
 
 
 def _vanished(job: JobResult, stage: StageResult, due: np.ndarray) -> set[int]:
-    """Classes that are hardly predicted, or hardly kept once the curriculum is over."""
+    """Return classes that are hardly predicted or, once the curriculum is over, hardly among the kept labels."""
     assert stage.labels is not None
     fraction = (stage.outline.get("labels") or {}).get("fraction", 1.0)
     late = fraction >= CURRICULUM_ENDS or stage.name in job.results
@@ -258,7 +258,7 @@ def _vanished(job: JobResult, stage: StageResult, due: np.ndarray) -> set[int]:
 
 
 def _collapse(counts: np.ndarray, due: np.ndarray) -> int | None:
-    """The class that has nearly all sites though others are due."""
+    """Return the class that has nearly all sites although other classes are expected; None if there is none."""
     if not counts.sum():
         return None
     top = int(counts.argmax())
@@ -267,7 +267,7 @@ def _collapse(counts: np.ndarray, due: np.ndarray) -> int | None:
 
 
 def names(job: JobResult, labels: Sequence[int]) -> str:
-    """'class bird', 'classes bird, cat and dog', or how many there are."""
+    """Format classes as 'class bird' or 'classes bird, cat and dog', or as their number if there are too many."""
     if len(labels) > NAMED:
         return f"{len(labels)} of the {len(job.classes)} classes" if job.classes else f"{len(labels)} classes"
     *most, last = [shown(job.classes[label]) if label < len(job.classes) else str(label) for label in labels]
@@ -275,10 +275,10 @@ def names(job: JobResult, labels: Sequence[int]) -> str:
 
 
 def option(job: JobResult, stage: StageResult, name: str) -> str:
-    """The key that sets ``name`` for a stage: in the method's own group, if it is there, else that of all methods."""
+    """Return the key that sets ``name`` for a stage: the method's own option if there is one, or the general one."""
     method = catalogue.get(job.method)
     own: type[MethodOptions] | None = method.options
-    if method.family == "stored labels":  # an online method may come before their rounds
+    if method.family == "stored labels":  # an online stage may precede the rounds
         online = online_stages.options_of(stage.outline.get("objective", {}).get("kind", ""))
         if online is not None and name == "epochs":
             return "epochs_online_stage"
@@ -289,7 +289,7 @@ def option(job: JobResult, stage: StageResult, name: str) -> str:
 
 
 def _slower(job: JobResult, stage: StageResult) -> str:
-    """Half the learning rate, by the option of the stage."""
+    """Return the remedy to halve a stage's learning rate, with the option that sets it."""
     rate = _rate(stage)
     key = option(job, stage, "rate")
     if rate is None:
@@ -306,7 +306,7 @@ def _rate(stage: StageResult) -> float | None:
 
 
 def _trained(job: JobResult, stage: StageResult) -> str:
-    """A first net that knows one class has mostly not learned long enough; a later one has mostly learned too fast."""
+    """Return the remedy for a collapsed net: more epochs for a first net, a lower learning rate for later ones."""
     if _before(job, stage) is not None:
         return _slower(job, stage)
     epochs, key = stage.outline.get("schedule", {}).get("epochs"), option(job, stage, "epochs")

@@ -1,4 +1,4 @@
-"""What the guard says of several jobs: what they have in common once, what comes back round after round in one line."""
+"""Summary of the guard's findings on several jobs: those that methods share or rounds repeat are reported once."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -13,11 +13,11 @@ from dmt.results.stage_results import StageResult
 
 @dataclass
 class _Group:
-    """Findings that differ in their numbers only, by where they were made."""
+    """Findings that differ only in their numbers, with the places where they were made."""
 
     title: str
     first: Finding
-    rounds: list[tuple[str, int]] = field(default_factory=list)  # (line, round), of findings about a net
+    rounds: list[tuple[str, int]] = field(default_factory=list)  # (line, round) of findings about a net
     seeds: list[int] = field(default_factory=list)
 
     def add(self, stage: StageResult | None, seed: int) -> None:
@@ -36,9 +36,10 @@ class _Group:
 
 
 def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
-    """(where, finding) of jobs that differ in nothing but method and seed.
+    """Return (place, finding) for jobs that differ only in method and seed.
 
-    Of several seeds the verdict says whether they gain: a single one may well be unlucky, and is not told of.
+    With several seeds, the verdict says whether there is a gain, and findings about the gain of one seed are left out:
+    that seed may just be unlucky.
     """
     groups: dict[tuple[str, ...], _Group] = {}
     known: set[tuple[str, str]] = set()
@@ -49,7 +50,7 @@ def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
         for finding in guard.findings(job, guard.base(job, jobs) if alone else None):
             stage = stages.get(finding.where)
             said = (f"{title} {job.last_place}" if stage is None else stage.place, finding.text)
-            if said not in known:  # methods share stages
+            if said not in known:  # methods may share stages
                 known.add(said)
                 key = (title, finding.kind, finding.about, finding.remedy)
                 groups.setdefault(key, _Group(title, finding)).add(stage, job.seed)
@@ -57,13 +58,13 @@ def told(jobs: Sequence[JobResult]) -> list[tuple[str, Finding]]:
 
 
 def _ranges(rounds: Iterable[tuple[str, int]]) -> str:
-    """'A1–A3, B2' of lines and rounds."""
+    """Format lines and rounds as 'A1–A3, B2'."""
     lines = itertools.groupby(sorted(set(rounds)), key=lambda each: each[0])
     return ", ".join(_numbers([number for _, number in numbers], line) for line, numbers in lines)
 
 
 def _numbers(values: Sequence[int], line: str = "") -> str:
-    """'1–3, 5' of sorted numbers."""
+    """Format sorted numbers as '1–3, 5', each prefixed with the line."""
     runs = itertools.groupby(enumerate(values), key=lambda each: each[1] - each[0])
     parts = []
     for run in ([f"{line}{value}" for _, value in run] for _, run in runs):

@@ -1,4 +1,4 @@
-"""Tables and sentences for a terminal that is narrower than they are: words wrap, numbers never break."""
+"""Fitting tables and sentences to the width of a terminal: text wraps between words, numbers are never broken."""
 
 import re
 import textwrap
@@ -15,21 +15,21 @@ GAP = 2
 """Spaces between two columns."""
 
 LEAST = 8
-"""Letters down to which a name is broken if nothing else helps."""
+"""Minimum width of a column in which words are broken, if nothing else helps."""
 
 WIDEST = 400
-"""More than any table takes: on paper it is as wide as it is."""
+"""More columns than any table needs, for output of unlimited width."""
 
 ATOM = re.compile(r"(?:±|to) \S+|\S+")
-"""What stays in one line: a word, a spread with its sign, or the far end of a range."""
+"""Text that stays in one line: a word, a standard deviation with its sign, or the upper end of a range."""
 
 GLUE = re.compile(r"(?<=±) | (?=%)")
-"""Spaces at which no sentence breaks."""
+"""Spaces at which sentences do not wrap."""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One column as text; the head may wrap as the cells do."""
+    """One column as text; its head may wrap like its cells."""
 
     head: str
     cells: tuple[str, ...]
@@ -41,12 +41,12 @@ class _Column:
 
     @property
     def least(self) -> int:
-        """The width of its longest word."""
+        """Width of the longest word."""
         return max((cell_len(atom) for each in (self.head, *self.cells) for atom in ATOM.findall(each)), default=1)
 
 
 def sentences(text: str, width: int | None) -> str:
-    """Lines that wrap between words; as they are for no width. A path that is longer than that stays whole."""
+    """Wrap text between words, unless ``width`` is None. Longer words, such as paths, are not broken."""
     if width is None:
         return text
     glued = GLUE.sub("\xa0", text)
@@ -55,14 +55,15 @@ def sentences(text: str, width: int | None) -> str:
 
 
 def fit(table: Table, width: int | None, optional: Sequence[Collection[str]] = ()) -> Table:
-    """The table in at most so many columns of a terminal, as far as that is possible; as it is if it fits.
+    """Return the table in a width that fits the terminal, as far as possible; unchanged if it fits already.
 
-    Heads and cells wrap between words first; then columns that are not necessary are left out, and the table's caption
-    says which; at last long names are broken.
+    Heads and cells first wrap between words; if that is not enough, optional columns are left out, which the table's
+    caption lists; finally, long words are broken.
 
     Args:
-        width: None for a file, where a table is as wide as it is.
-        optional: groups of heads to leave out together, the first one first.
+        table: the table.
+        width: number of characters; None for unlimited width.
+        optional: groups of column heads that are left out together, the least important group first.
     """
     if width is None or Console(width=WIDEST).measure(table).maximum <= width:
         return table
@@ -85,7 +86,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int]:
-    """Down from what each would like: the widest gives first, none below its longest word unless all are there."""
+    """Shrink columns from their natural widths, the widest first; below longest words only once all have got there."""
     widths = [column.natural for column in columns]
     for floors in ([column.least for column in columns], [min(column.least, LEAST) for column in columns]):
         while _total(widths) > width:
@@ -108,7 +109,7 @@ def _narrow(table: Table, columns: Sequence[_Column], widths: Sequence[int], lef
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Lines of at most this width; a longer word is broken."""
+    """Wrap text to lines of at most this width; longer words are broken."""
     return "\n".join(line for each in text.split("\n") for line in _lines(each, width))
 
 

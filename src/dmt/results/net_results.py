@@ -1,4 +1,4 @@
-"""What was measured of one net of a job, or of both nets of a pair that answer as one."""
+"""Results of one net of a job, or of the ensemble of a pair's two nets."""
 
 import functools
 import logging
@@ -16,23 +16,23 @@ from dmt.training import evidence_files
 from dmt.types import NetName
 
 Net = tuple[StageResult, str]
-"""A stage and which of its nets: raw or ema."""
+"""A stage, and the copy of its net: raw or ema."""
 
 EvidenceKey = tuple[Path, str, str, str, str | None]
-"""Where evidence lies: folder, split, line, copy and, if known, digest, as `evidence_files.read` takes them."""
+"""Location of evidence: folder, split, line, copy and, if known, digest, as `evidence_files.read` takes them."""
 
 BOTH, MEAN = "both", "mean"
-"""Line and copy of two nets together."""
+"""Line and copy in the name of an ensemble."""
 
 
 @dataclass(frozen=True)
 class NetResult:
-    """One net, or both of a pair whose probabilities are averaged.
+    """Scores of one net, or of an ensemble that averages the probabilities of a pair's two nets.
 
     Attributes:
-        nets: the one, or one of each line.
-        scores: by split, as the journal or the pair's own file holds them.
-        error: of two nets, the standard error of the better one's validation score; None without validation.
+        nets: the one net, or one net of each line.
+        scores: scores by split, as in the journal or in the pair's own file.
+        error: for an ensemble, the standard error of the better net's validation score; None without validation.
     """
 
     nets: tuple[Net, ...]
@@ -41,18 +41,18 @@ class NetResult:
 
     @classmethod
     def of_one(cls, stage: StageResult, copy: str) -> "NetResult":
-        """A net of a finished stage."""
+        """Return the result of one net of a stage; without scores if the stage is not finished."""
         measured = {} if stage.outcome is None else stage.outcome["scores"]
         return cls(((stage, copy),), {split: copies[copy] for split, copies in measured.items() if copy in copies})
 
     @property
     def together(self) -> bool:
-        """Whether it is two nets."""
+        """Whether this is an ensemble of two nets."""
         return len(self.nets) > 1
 
     @property
     def title(self) -> str:
-        """For people: "A3 raw", or "the mean of A3 raw and B3 ema"."""
+        """Name for users: "A3 raw", or "the mean of A3 raw and B3 ema"."""
         names = " and ".join(f"{stage.title} {copy}" for stage, copy in self.nets)
         return f"the mean of {names}" if self.together else names
 
@@ -63,15 +63,15 @@ class NetResult:
 
     @property
     def shown(self) -> str:
-        """The images whose score counts."""
+        """Split whose score is reported: test, or validation if there are no test images."""
         return self.nets[0][0].shown
 
     def score(self, split: str) -> float | None:
-        """Accuracy of images, mean IoU of pixels; None for what was not measured."""
+        """Return accuracy or, for pixels, mean IoU, in percent; None if it was not measured."""
         return headline(self.scores[split]) if split in self.scores else None
 
     def per_class(self, split: str) -> list[float]:
-        """(C,) recall of images, IoU of pixels, in percent; NaN for a class that does not occur."""
+        """Return (C,) recall or, for pixels, IoU of each class in percent; NaN for a class that does not occur."""
         found = self.scores[split]
         values = found.get("iou", found["per_class"])
         return [math.nan if value is None else float(value) for value in values]
@@ -84,18 +84,18 @@ class NetResult:
         return stage.path, split, stage.line, copy, digest
 
     def evidence(self, split: str) -> Evidence | None:
-        """What it said of every image; None where that was not kept."""
+        """Return the predictions for every image of a split; None if they were not kept."""
         return evidence_files.read(*self.evidence_key(split))
 
 
 def pair_folder(nets: Sequence[Net]) -> Path:
-    """Where a run keeps what two of its nets came to together: a name tells both, so it never means other nets."""
+    """Return the run's folder for the results of an ensemble; its name identifies both nets."""
     name = "+".join(f"{stage.place}-{stage.line}-{copy}" for stage, copy in nets)
     return nets[0][0].path.parent.parent / run_files.PAIRS / name
 
 
 def read_pair(nets: tuple[Net, ...]) -> NetResult | None:
-    """Two nets together; None if they were not measured yet, or their file is damaged, which is said."""
+    """Read the result of an ensemble; None if it was not measured yet or, with a warning, if its file is damaged."""
     path = pair_folder(nets) / run_files.PAIR_SCORES
     if not path.exists():
         return None
@@ -109,7 +109,7 @@ def read_pair(nets: tuple[Net, ...]) -> NetResult | None:
 
 @functools.cache
 def _tell(path: Path) -> None:
-    """Once for every file."""
+    """Warn about a damaged file, once per file."""
     logging.getLogger(__name__).warning(
         "%s is damaged, so one net of the pair stands for both; repeat the fit command to measure them again", path
     )

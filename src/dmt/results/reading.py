@@ -1,4 +1,4 @@
-"""What came out of each stage and each method, read from the files of a run alone."""
+"""Results of every stage and method of a run, read from its files alone."""
 
 import contextlib
 import functools
@@ -26,11 +26,11 @@ from dmt.tasks import opening
 from dmt.tasks.pool import Pool
 from dmt.training.checkpoint import Checkpoint
 
-FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # of a user's images: the folder says them
+FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # options that a user's folder determines
 
 
 def configuration_of(folder: Folder) -> Config:
-    """The configuration a run was made with."""
+    """Return the configuration that a run was made with."""
     return _configuration(folder.manifest())
 
 
@@ -41,24 +41,27 @@ def _configuration(manifest: dict[str, Any]) -> Config:
 
 @dataclass(frozen=True)
 class JobResult:
-    """One method with one seed.
+    """Results of one method with one seed.
 
     Attributes:
         data: the preset's name.
-        changes: options that differ from the preset, as ``key=value``; results under different options do not mix.
-        results: names of the last stage of each line or, if rounds end by validation, of the best round's stages.
-        origin: what the nets started from and, of a folder, which images; different origins do not mix either.
-        keep: which round's nets are used: the "last", or the "best" by validation.
-        classes: their names.
-        shares: whether each first net of a pair sees some of the labels only.
-        warnings: errors in the images that make every score doubtful; the user trained in spite of them.
-        patience: how many rounds that are no better end it (``stop_rounds``); None if all are trained.
+        method: the method's name.
+        seed: the seed.
+        stages: results of the stages, line by line, in training order.
+        results: names of the last stage of each line or, if validation ended the rounds, of the best round's stages.
+        changes: options that differ from the preset, as ``key=value``; results with different options are not mixed.
+        origin: initial parameters of the nets and, for a user's folder, its images; different origins are not mixed.
+        keep: whether the nets of the "last" round or of the "best" one by validation are used.
+        classes: names of the classes.
+        shares: whether each first net of a pair sees only some of the labels.
+        warnings: errors in the images that make all scores doubtful; the user trained in spite of them.
+        patience: number of rounds without improvement that end the job (``stop_rounds``); None if all are trained.
         skipped: stages after that end, which are not trained.
-        folds: what folds of a user's labels chose before, and what they expected, line by line.
-        helps: whether rounds do, by folds of a user's labels; None where nobody tried them.
-        pool: how far a user's unlabeled photos are like the labeled ones; None where nobody looked.
-        before: stages that its nets started from, which know no class and have no score.
-        shortened: how much shorter first nets were trained than they should have been, to fit a budget.
+        folds: choices and expected results of cross-validation on a user's labels, as lines of text.
+        helps: whether rounds help, by cross-validation on a user's labels; None if that was not tried.
+        pool: how similar a user's unlabeled photos are to the labeled ones; None if that was not measured.
+        before: stages that its nets started from, without classes and scores.
+        shortened: how a budget shortened the training of first nets, in words; empty if it did not.
     """
 
     data: str
@@ -86,17 +89,17 @@ class JobResult:
 
     @property
     def doubted(self) -> bool:
-        """Whether folds of a user's labels said that rounds bring nothing, so that the Baseline is used."""
+        """Whether cross-validation on a user's labels predicted no gain from rounds, so that the Baseline is used."""
         return self.helps is False
 
     @property
     def last_place(self) -> str:
-        """The folder's name of the last planned stage: it tells all that the job's plan depends on."""
+        """Folder name of the last planned stage; its identity covers everything that the job's plan depends on."""
         return (*self.stages, *self.skipped)[-1].place
 
     @property
     def ended(self) -> str | None:
-        """That its rounds ended by validation, in words; None if they did not."""
+        """Message that validation ended the rounds early; None if it did not."""
         if not self.skipped:
             return None
         (best,) = {stage.round for stage in self.stages if stage.name in self.results}
@@ -104,24 +107,26 @@ class JobResult:
         return f"rounds ended after {done} of {planned}, since none after round {best} did better on validation"
 
     def kept(self) -> list[StageResult]:
-        """The stage of each finished line whose nets are used: its result or, with keep=best, the one validation likes.
+        """Return the stage of each finished line whose nets are used.
 
-        Of equals, as without any validation, the last.
+        It is the line's last one or, with keep=best, the best on validation; among equals, as without any validation,
+        the last.
         """
         last = [stage for stage in self.stages if stage.name in self.results and stage.outcome is not None]
         return [self.best(stage.line) for stage in last] if self.keep == "best" else last
 
     @property
     def kept_before_rounds(self) -> bool:
-        """Whether rounds were trained, and the nets of the online stage before them are used."""
+        """Whether rounds were trained, but the nets of the online stage before them are used."""
         kept = self.kept()
         rounds = any(stage.round and not stage.online for stage in self.stages)
         return rounds and bool(kept) and all(stage.online for stage in kept)
 
     def best(self, line: str) -> StageResult:
-        """The stage of a line that validation likes best, of equals the last.
+        """Return the stage of a line that is best on validation; among equals, the last.
 
-        By accuracy or mean IoU first: rounds are not trained alike, and some are merely surer of themselves.
+        Accuracy or mean IoU comes first, and fine-grained accuracy only breaks ties: rounds are trained differently,
+        and some are merely more confident.
         """
 
         def liked(stage: StageResult) -> tuple[float, float]:
@@ -131,7 +136,7 @@ class JobResult:
         return max((stage for stage in reversed(self.stages) if stage.line == line and stage.outcome), key=liked)
 
     def preferred(self, line: str | None = None) -> Net:
-        """Of the kept stage of each line, or of one line, the net that validation prefers; of equals the raw."""
+        """Return the best net on validation among the kept stages of all lines or of one; among equals, the raw one."""
         kept = [stage for stage in self.kept() if line in (None, stage.line)]
         if not kept:
             raise RunError(f"{self.method} with seed {self.seed} is not finished; repeat the fit command to finish it")
@@ -139,27 +144,27 @@ class JobResult:
         return max(candidates, key=lambda each: preference(*each))
 
     def pair(self) -> tuple[Net, ...]:
-        """Of a finished pair, the net of each line that validation prefers; empty for one line of nets."""
+        """Return the best net of each line on validation; empty if there is only one line."""
         lines = [stage.line for stage in self.kept()]
         return tuple(map(self.preferred, lines)) if len(lines) > 1 else ()
 
     @cached_property
     def both(self) -> NetResult | None:
-        """Both nets of a pair together; None for one line of nets, or if they were not measured yet."""
+        """Result of the ensemble of a pair; None if there is only one line, or if it was not measured yet."""
         pair = self.pair()
         return net_results.read_pair(pair) if pair else None
 
     def shipped(self) -> NetResult:
-        """What is used: both nets of a pair together unless validation objects, else the net that it prefers."""
+        """Return the final model: a pair's ensemble unless there is an `objection`, else the best net on validation."""
         alone = NetResult.of_one(*self.preferred())
         return alone if self.both is None or self.objection is not None else self.both
 
     def has_line(self, line: str) -> bool:
-        """Whether there is such a line of nets; "both" if there are two."""
+        """Whether there is such a line; "both" counts if there are two lines."""
         return line in self.lines or (line == BOTH and len(self.lines) > 1)
 
     def asked(self, line: str) -> NetResult:
-        """One net of a finished job by its line, or "both", measured or not."""
+        """Return the best net of a line, or for "both" the ensemble, without scores if it was not measured yet."""
         if not self.has_line(line):
             there = " and ".join(self.lines)
             raise ConfigError(f"{self.method} with seed {self.seed} has no --line {line}, only {there}")
@@ -169,7 +174,10 @@ class JobResult:
 
     @property
     def objection(self) -> str | None:
-        """Why a pair ships one net alone, in words: on validation it is better than both by more than chance may be."""
+        """Reason why one net of a pair is used alone, in words; None if the ensemble is used.
+
+        The net beats the ensemble on validation by more than a standard error.
+        """
         if self.both is None or self.both.error is None:
             return None
         alone = NetResult.of_one(*self.preferred())
@@ -183,15 +191,16 @@ class JobResult:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its lines of nets, ("A",) or ("A", "B")."""
+        """Lines of nets, ("A",) or ("A", "B")."""
         return tuple(stage.line for stage in self.stages if stage.name in self.results)
 
     def test_score(self, copy: str, lines: Sequence[str] = ("A", "B")) -> float:
-        """Test score of the kept stage; of two lines, the mean of their scores. ``copy``: raw, ema, both, or shipped.
+        """Return the score on the test images or, if there are none, the validation images; NaN if not measured.
 
-        Both: of two nets that answer as one. Shipped: of what is used.
-
-        Where there are no test images, it is the score of the validation images.
+        Args:
+            copy: "raw" or "ema" for single nets of the kept stages, "both" for the ensemble of a pair, "shipped" for
+                the final model.
+            lines: lines of single nets; the scores of two lines are averaged.
         """
         if copy == "shipped":
             shipped = self.shipped()
@@ -203,12 +212,12 @@ class JobResult:
 
 
 def judged(jobs: Iterable[JobResult]) -> str:
-    """The same of several jobs."""
+    """Return the images on which the audit judged the kept labels of the jobs, in words (see `StageResult.judged`)."""
     return " or ".join(dict.fromkeys(stage.judged for job in jobs for stage in job.stages if stage.judged))
 
 
 def read(folder: Folder) -> list[JobResult]:
-    """All jobs of a run, finished or not."""
+    """Read all jobs of a run, finished or not."""
     manifest = folder.manifest()
     files.require_no_links(folder.path)
     jobs = [of_job(folder, manifest, job) for job in folder.jobs()]
@@ -220,19 +229,19 @@ def read(folder: Folder) -> list[JobResult]:
 
 @functools.cache
 def _tell(stage: Path) -> None:
-    """Once for every stage."""
+    """Warn about a trained stage without results, once per stage."""
     logging.getLogger(__name__).warning(
         "%s is trained, but its journal does not tell what came out; repeat the fit command to measure it", stage
     )
 
 
 def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
-    """One of them."""
+    """Read one job of a run."""
     changes = _changes(manifest["data"], manifest["config"])
     starts = {line: start["digest"] for line, start in manifest.get("starts", starting.RANDOM).items()}
     preset = presets.PRESETS.get(manifest["data"])
     if preset is not None and preset.start != "random" and "random" in starts.values():
-        changes = (*changes, "start=random")  # the paper's rows start from published parameters
+        changes = (*changes, "start=random")  # the preset starts from published parameters
     origin = f"{starts} {manifest['images'] if manifest['data'] in presets.OWN else ''}"
     every = [(outline, each) for outline in job.stages for each in of_stage(folder, outline)]
     stages = tuple(each for outline, each in every if not outline.get(identity.BEFORE))
@@ -253,7 +262,7 @@ def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:
 
 
 def _require_alike(stages: Sequence[StageResult]) -> None:
-    """Refuse stages of one job that were not measured on the same images and classes: a file of theirs is damaged."""
+    """Refuse stages of one job that were measured on different splits or classes: one of their files is damaged."""
     first: set[tuple[str, int]] | None = None
     for stage in stages:
         if stage.outcome is not None:
@@ -272,7 +281,7 @@ def _require_alike(stages: Sequence[StageResult]) -> None:
 
 
 def _by_validation(job: JobResult, patience: int) -> JobResult:
-    """A job whose rounds end by validation. Once they have ended, its result is the best of them."""
+    """Apply early stopping: if validation has ended a job's rounds, its result is the best of them."""
     numbers = sorted({stage.round for stage in job.stages if stage.round and not stage.online})
     rounds = [[stage for stage in job.stages if stage.round == number] for number in numbers]
     done = list(itertools.takewhile(lambda each: all(stage.outcome is not None for stage in each), rounds))
@@ -286,12 +295,12 @@ def _by_validation(job: JobResult, patience: int) -> JobResult:
 
 
 def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
-    """Options that differ from those of the preset, or all of them if it is not known here."""
+    """Return the options that differ from the preset, or all options if this release does not know the preset."""
     known, written = {}, configuration.renamed(options)
     if data in presets.PRESETS:
         preset = presets.PRESETS[data].config
         known = plain(configuration.flat(preset))
-        with contextlib.suppress(ConfigError):  # of a run with an option that is gone, what it wrote down is told
+        with contextlib.suppress(ConfigError):  # if one of its options no longer exists, the recorded ones are compared
             written = plain(configuration.recorded(preset, options))
     told = FROM_FOLDER if data in presets.OWN else frozenset()
     changed = {key: value for key, value in written.items() if key not in known or known[key] != value}
@@ -299,7 +308,7 @@ def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _classes(manifest: dict[str, Any]) -> tuple[str, ...]:
-    """Their names, if the data and its options are known here."""
+    """Return the names of the classes; empty if this release does not know the data or its options."""
     try:
         options = _configuration(manifest).data
     except ConfigError:

@@ -1,4 +1,4 @@
-"""What came out of runs as numbers and as text, read from their files alone."""
+"""Reports: results of runs as numbers and as text, read from their files alone."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -16,34 +16,35 @@ from dmt.runs.folder import Folder
 __all__ = ["JobResult", "Report", "StageResult", "headline", "preference"]
 
 SHOWN = 5
-"""Lines of the guard in a text; the page holds all."""
+"""Maximum number of guard lines in a text report; the HTML page has all."""
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What came out of one or more runs. ``print`` it for tables; `scores`, `gain` and `per_class` are numbers.
+    """Results of one or more runs. ``print`` it for tables; `scores`, `gain` and `per_class` return numbers.
 
     Attributes:
-        jobs: every method with every seed, finished or not; an unfinished one has no numbers.
+        jobs: every method with every seed, finished or not; unfinished ones have no numbers.
     """
 
     jobs: tuple[JobResult, ...]
 
     @classmethod
     def read(cls, paths: Iterable[str | Path]) -> "Report":
-        """From run folders; nothing is computed again. What two folders share counts once."""
+        """Read the results of run folders, without computing anything again. Jobs in several folders count once."""
         unique: dict[tuple[object, ...], JobResult] = {}
         for job in (job for path in paths for job in reading.read(Folder(Path(path)))):
             key = (job.data, job.changes, job.origin, job.method, job.last_place)
-            if key not in unique or job.finished:  # of two copies of a run, the one that got further
+            if key not in unique or job.finished:  # of two copies of a job, the finished one
                 unique[key] = job
         return cls(tuple(unique.values()))
 
     @property
     def scores(self) -> dict[str, dict[int, float]]:
-        """Method -> seed -> score of the final model in percent: accuracy of images, mean IoU of pixels.
+        """Scores of the final models in percent, by method and seed: accuracy, or mean IoU for segmentation.
 
-        On the test images or, where there are none, the validation images; NaN if those have no labels.
+        They are measured on the test images or, if there are none, on the validation images; NaN if those have no
+        labels.
         """
         self._require_alike()
         found: dict[str, dict[int, float]] = {job.method: {} for job in self.jobs}
@@ -53,15 +54,15 @@ class Report:
         return found
 
     def gain(self, method: str) -> dict[int, float]:
-        """Seed -> points over the Baseline of the same seed, as in the verdict; without seeds that have none."""
+        """Return the points over the Baseline by seed, as in the verdict; seeds without a Baseline are left out."""
         jobs = self._of(method)
         pairs = report_tables.compared(jobs, self._bases(jobs))
         return {job.seed: guard.difference(job, base) for job, base in pairs}
 
     def per_class(self, method: str) -> dict[str, float]:
-        """Class -> recall of images or IoU of pixels in percent, of the final model in the mean over seeds.
+        """Return the final model's score in each class by its name: the mean over seeds of recall, or IoU, in percent.
 
-        NaN for a class that does not occur in the images that are scored; empty if nothing is finished.
+        NaN for a class that does not occur in the scored images; empty if nothing is finished.
         """
         shipped = [job.shipped() for job in self._of(method)]
         if not shipped:
@@ -71,20 +72,20 @@ class Report:
         return {name: statistics.fmean(values) for name, *values in zip(names, *rows, strict=False)}
 
     def _of(self, method: str) -> list[JobResult]:
-        """The finished jobs of a method."""
+        """Return the finished jobs of a method."""
         self._require_alike()
         if method not in {job.method for job in self.jobs}:
             raise unknown("method in this report", method, {job.method for job in self.jobs})
         return [job for job in self.jobs if job.method == method and job.finished]
 
     def _require_alike(self) -> None:
-        """Refuse results that do not mix: a method has one score only for the same data and options."""
+        """Refuse results on different data or with different options: a method has no single score then."""
         if len(self._kin()) > 1:
             named = ", ".join(dict.fromkeys(map(self._name, self.jobs)))
             raise RunError(f"this report is of several data sets or options: {named}; read one run, Report.read([RUN])")
 
     def __repr__(self) -> str:
-        """In a few words: data, methods, scores, seeds."""
+        """Return a short summary: data, methods, scores, seeds."""
         rows: dict[str, list[str]] = {}
         for jobs in self._groups():
             done = [job for job in jobs if job.finished]
@@ -99,10 +100,10 @@ class Report:
         return self.text()
 
     def text(self, width: int | None = None) -> str:
-        """Everything as tables and sentences.
+        """Return the whole report as tables and sentences.
 
         Args:
-            width: columns of the terminal it is for; None for a file, where tables are as wide as they are.
+            width: width of the terminal in characters; None for unlimited width, as in a file.
         """
         if not self.jobs:
             return "no method has started yet"
@@ -114,13 +115,13 @@ class Report:
             *self.objections(),
             *self.errors(),
             *self.warnings(),
-            *self.verdicts(),  # last, where a reader of a terminal looks first
+            *self.verdicts(),  # last, where users of a terminal look first
         ]
         rounds = [report_tables.rounds(title, jobs, width) for title, jobs in zip(titles, longer, strict=True)]
         return "\n".join([self.summary(width), *rounds, *(narrow_tables.sentences(line, width) for line in said)])
 
     def verdicts(self) -> list[str]:
-        """A sentence on each method that learns from pseudo labels: is it better than its Baseline?"""
+        """Return the verdict on each method that is compared with the Baseline."""
         groups = [jobs for jobs in self._groups() if catalogue.get(jobs[0].method).compared]
         several = len({self._name(jobs[0]) for jobs in groups}) > 1
         names = [f"{self._name(jobs[0])}: " if several else "" for jobs in groups]
@@ -134,13 +135,13 @@ class Report:
         return guard.verdict(jobs, bases) + ("; Baseline is round 0 of the same run" if first else "")
 
     def endings(self) -> list[str]:
-        """Of jobs whose rounds ended by validation, when and why."""
+        """Return a sentence on each job whose rounds were ended early by validation."""
         several = len({self._name(job) for job in self.jobs}) > 1
         ended = [(f"{self._name(job)}: " if several else "", job) for job in self.jobs if job.ended is not None]
         return [f"{name}{catalogue.get(job.method).title}, seed {job.seed}: {job.ended}" for name, job in ended]
 
     def objections(self) -> list[str]:
-        """Of pairs that ship one net alone, why."""
+        """Return a sentence on each pair of which one net is used alone."""
         several = len({self._name(job) for job in self.jobs}) > 1
         found = [
             (f"{self._name(job)}: " if several else "", job) for job in self.jobs if job.finished and job.objection
@@ -148,13 +149,13 @@ class Report:
         return [f"{name}{catalogue.get(job.method).title}, seed {job.seed}: {job.objection}" for name, job in found]
 
     def errors(self) -> list[str]:
-        """What is wrong with the images, if somebody trained on them anyway: once for all jobs on the same ones."""
+        """Return the errors in images that jobs were trained on anyway, once for all jobs on the same images."""
         several = len({self._name(job) for job in self.jobs}) > 1
         found = [(f"{self._name(job)}: " if several else "", each) for job in self.jobs for each in job.warnings]
         return [f"warning: {name}the scores may be meaningless: {each}" for name, each in dict.fromkeys(found)]
 
     def warnings(self) -> list[str]:
-        """What the guard found, one line each; what methods or rounds have in common is said once."""
+        """Return the guard's findings, one line each; those that methods share or rounds repeat appear once."""
         found = [line for jobs in self._kin().values() for line in guard_summary.told(jobs)]
         lines = [f"guard: {where}: {finding}" for where, finding in found]
         more = len(lines) - SHOWN
@@ -162,12 +163,12 @@ class Report:
         return [*lines[:SHOWN], *rest]
 
     def summary(self, width: int | None = None) -> str:
-        """One row per data set, options and method: test scores as mean ± spread over seeds."""
+        """Return a table of scores as mean ± standard deviation over seeds, by data set, options and method."""
         groups = [report_tables.Group(self._name(jobs[0]), jobs, self._bases(jobs)) for jobs in self._groups()]
         return f"{report_tables.summary(groups, width)}\n{narrow_tables.sentences(self._legend(), width)}"
 
     def _groups(self) -> list[list[JobResult]]:
-        """Jobs that differ in nothing but the seed; a Baseline before what is compared with it."""
+        """Group jobs that differ only in the seed; a Baseline comes before the jobs that are compared with it."""
         groups = []
         for kin in self._kin().values():
             methods: dict[str, list[JobResult]] = {}
@@ -179,21 +180,21 @@ class Report:
         return groups
 
     def _kin(self) -> dict[tuple[object, ...], list[JobResult]]:
-        """Jobs that differ in nothing but method and seed."""
+        """Group jobs that differ only in method and seed."""
         kin: dict[tuple[object, ...], list[JobResult]] = {}
         for job in self.jobs:
             kin.setdefault((job.data, job.changes, job.origin), []).append(job)
         return kin
 
     def _bases(self, jobs: Sequence[JobResult]) -> list[JobResult]:
-        """What these are compared with, as far as it is there."""
+        """Return the references of jobs, as far as there are any."""
         return [base for job in jobs if (base := guard.base(job, self._like(job))) is not None]
 
     def _like(self, job: JobResult) -> list[JobResult]:
         return self._kin()[job.data, job.changes, job.origin]
 
     def _variants(self) -> list[tuple[str, ...]]:
-        """Sets of changed options, in the order they appear."""
+        """Return the distinct sets of changed options in order of appearance."""
         return [changes for changes in dict.fromkeys(job.changes for job in self.jobs) if changes]
 
     def _name(self, job: JobResult) -> str:
@@ -209,6 +210,6 @@ class Report:
 
 
 def _group(change: str) -> str | None:
-    """The group of a changed option ``group.option=value``; None if it is of all methods."""
+    """Return the group of a changed option ``group.option=value``; None for an option of all methods."""
     key = change.split("=", 1)[0]
     return key.split(".")[0] if "." in key else None

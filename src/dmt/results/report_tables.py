@@ -1,4 +1,4 @@
-"""The tables of a report as text: methods with their scores, and the stages of a method."""
+"""The tables of a text report: methods with their scores, and the stages of a method."""
 
 import statistics
 from collections.abc import Callable, Collection, Sequence
@@ -12,10 +12,10 @@ from dmt.results.stage_results import StageResult
 
 TITLE = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
 OPTIONAL = (("raw", "ema", "EMA"), ("A", "B", "EMA"), ("single",), ("both",), ("paper",))
-"""Columns that a narrow terminal can do without, the least wanted first."""
+"""Groups of columns of the summary that are left out on a narrow terminal, the least important first."""
 
 OPTIONAL_OF_STAGES = (("weight right", "weight wrong"), ("weighted",), ("EMA",), ("least kept class",))
-"""The same of the stages of a method."""
+"""The same for the table of a method's stages."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Group:
     """A row of the summary.
 
     Attributes:
-        name: the data, and a mark for changed options.
-        jobs: they differ in nothing but the seed.
-        bases: what they are compared with, as far as it is there.
+        name: name of the data, with a mark for changed options.
+        jobs: jobs that differ only in the seed.
+        bases: references of the jobs, as far as there are any.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Group:
 
 
 def summary(groups: Sequence[Group], width: int | None = None) -> str:
-    """One row per data set, options and method, and below what the columns are."""
+    """Return a table with one row per data set, options and method, followed by an explanation of its columns."""
     pairs = any(len(job.lines) > 1 for group in groups for job in group.jobs)
     lines = ["A", "B"] if pairs else []
     copies = ["ema", "both", "shipped"] if pairs else ["raw", "ema", "shipped"]
@@ -60,7 +60,7 @@ def summary(groups: Sequence[Group], width: int | None = None) -> str:
 
 
 def _explained(columns: Collection[str], jobs: Sequence[JobResult]) -> str:
-    """What the columns of the summary are; of those that are shown."""
+    """Explain those columns of the summary that are shown."""
     gain = "gain: over the Baseline's final model with the same seeds"
     gain += ", for one seed with a 90 % bootstrap range over images"
     notes = [f"final: of the {_keeps(jobs)} nets, the best on validation"]
@@ -81,37 +81,37 @@ def _explained(columns: Collection[str], jobs: Sequence[JobResult]) -> str:
 
 
 def _keeps(jobs: Sequence[JobResult]) -> str:
-    """Which round's nets are used, in words."""
+    """Describe which round's nets are used."""
     ways = {"last": "last", "best": "best round's"}
     kept = (job.keep if job.patience is None else "best" for job in jobs)
     return " or ".join(dict.fromkeys(ways[each] for each in kept))
 
 
 def published(job: JobResult) -> str:
-    """The paper's number, beside its own row only: under changed options it would compare different things."""
+    """Return the published score of a job's method; a dash if options were changed, which makes it incomparable."""
     preset = presets.PRESETS.get(job.data) if not job.changes else None
     return (preset and preset.published(job.method)) or "–"
 
 
 def _gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
-    """Over the Baseline of the same seed: what ships over what ships."""
+    """Format the gain over the Baseline of the same seed, as in `guard.difference`."""
     pairs = compared(jobs, base)
     if not pairs:
         return "–"
     gains = [guard.difference(*pair) for pair in pairs]
-    interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; of several seeds their spread is told
+    interval = guard.gain(*pairs[0]) if len(pairs) == 1 else None  # over images; several seeds show their spread
     told = "" if interval is None else f" ({interval.low:+.2f} to {interval.high:+.2f})"
     return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) + told
 
 
 def _single_gain(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> str:
-    """The same for single nets, in the mean over lines."""
+    """Format the gain of single nets over the Baseline, as the mean over lines."""
     gains = [guard.single_difference(*pair) for pair in compared(jobs, base)]
     return ("+" if statistics.fmean(gains) >= 0 else "") + tables.spread(gains) if gains else "–"
 
 
 def compared(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> list[tuple[JobResult, JobResult]]:
-    """Jobs beside the finished Baselines of their seeds; a Baseline itself is compared with nothing."""
+    """Pair jobs with the finished Baselines of their seeds; a Baseline itself is compared with nothing."""
     before = {job.seed: job for job in base if job.finished}
     if not jobs or catalogue.get(jobs[0].method).baseline:
         return []
@@ -119,7 +119,7 @@ def compared(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> list[tuple
 
 
 def rounds(title: str, jobs: Sequence[JobResult], width: int | None = None) -> str:
-    """Score, coverage and pseudo-label error round by round, averaged over seeds."""
+    """Return a table of score, coverage and pseudo-label error by stage, averaged over seeds."""
     title = f"{title}, by stage (mean over seeds)"
     columns = (
         "stage", "raw", "EMA", "kept", "least kept class", "label error", "weighted", "weight right", "weight wrong",
@@ -156,7 +156,7 @@ def _kept(stage: StageResult) -> float | None:
 
 
 def _least_kept(stage: StageResult) -> float | None:
-    """Coverage of the class that fared worst: a class that vanishes from the pseudo labels shows here."""
+    """Return the smallest kept share of any class's pseudo labels, which reveals a class that vanishes."""
     if stage.labels is None:
         return None
     coverage = stage.labels["coverage"]

@@ -1,4 +1,4 @@
-"""What came out of one line of a stage, read from its files alone."""
+"""Results of one line of a stage, read from its files alone."""
 
 import math
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ from dmt.types import NetName
 
 @dataclass(frozen=True)
 class StageResult:
-    """One line of a stage, and what its journal says; ``outcome`` is None until it is finished.
+    """Results of one line of a stage, from its journal.
 
     Attributes:
         name, round: as in the plan. Lines that are trained together share both.
-        line: A or B.
-        place: its folder's name.
-        labels: the journal's line about pseudo labels, if the stage has any.
-        outcome: scores, audit and cost.
-        path: its folder.
-        outline: the stage as the manifest describes it: start, labels, objective, schedule.
+        line: "A" or "B".
+        place: name of the stage's folder.
+        labels: the journal's entry about pseudo labels; None if the stage has none (yet).
+        outcome: scores, audit and cost; None until the stage is finished.
+        path: the stage's folder.
+        outline: the manifest's description of the stage: start, labels, objective, schedule.
     """
 
     name: str
@@ -39,30 +39,30 @@ class StageResult:
 
     @property
     def title(self) -> str:
-        """For people: the line and its round, "A3"."""
+        """Name for users: line and round, e.g. "A3"."""
         return f"{self.line}{self.round}"
 
     @property
     def online(self) -> bool:
-        """Whether it labels within its steps: an online method, alone or between a Baseline and the rounds."""
+        """Whether an online method trained the stage, on its own or between a Baseline and the rounds."""
         return self.round > 0 and not self.outline.get("labels")
 
     def net(self, copy: str) -> NetName:
-        """The whole name of one of its nets."""
+        """Return the full name of one of the stage's nets."""
         return NetName(self.name, self.line, copy)
 
     def score(self, split: str, copy: str) -> float | None:
-        """Accuracy of images, mean IoU of pixels; None for what was not measured."""
+        """Return accuracy or, for pixels, mean IoU, in percent; None if it was not measured."""
         scores = {} if self.outcome is None else self.outcome["scores"].get(split, {})
         return headline(scores[copy]) if copy in scores else None
 
     def evidence(self, split: str, copy: str) -> Evidence | None:
-        """What a net said of every image; None where it was not kept."""
+        """Return a net's predictions for every image of a split; None if they were not kept."""
         scores = {} if self.outcome is None else self.outcome["scores"].get(split, {}).get(copy, {})
         return evidence_files.read(self.path, split, self.line, copy, scores.get(evidence_files.DIGEST))
 
     def journal(self, kind: str) -> list[dict[str, Any]]:
-        """Lines of one kind, in order, as they were when first asked for."""
+        """Return the journal's entries of one kind in order, as they were at the first call."""
         return [line for line in self._lines if line["kind"] == kind]
 
     @cached_property
@@ -71,13 +71,13 @@ class StageResult:
 
     @property
     def shown(self) -> str:
-        """The images whose score counts: test or, where there are none, validation."""
+        """Split whose score is reported: test, or validation if there are no test images."""
         scores = {} if self.outcome is None else self.outcome["scores"]
         return "validation" if "test" not in scores and "validation" in scores else "test"
 
     @property
     def copies(self) -> list[str]:
-        """Which nets the stage kept: raw and maybe ema. Without any score, raw is all that is known."""
+        """Copies of the net that have scores: raw and maybe ema; raw alone if a finished stage has no scores."""
         if self.outcome is None:
             return []
         return list(self.outcome["scores"].get(self.shown, ["raw"]))
@@ -89,7 +89,7 @@ class StageResult:
 
     @property
     def judged(self) -> str:
-        """The images whose kept labels the audit judged, in words; empty if nobody wrote them down."""
+        """Images on which the audit judged the kept labels, in words; empty if not recorded."""
         images, every = self.audited("images"), self.audited("images_all")
         if images is None or every is None:
             return ""
@@ -97,7 +97,7 @@ class StageResult:
 
 
 def of_stage(folder: Folder, outline: dict[str, Any]) -> list[StageResult]:
-    """A stage, line by line."""
+    """Read the results of a stage, one for each line."""
     path = folder.stage(outline["place"])
     written = list(Journal(path / run_files.JOURNAL).read())
     labels = next((line for line in written if line["kind"] == "labels"), None)
@@ -110,13 +110,13 @@ def of_stage(folder: Folder, outline: dict[str, Any]) -> list[StageResult]:
 
 
 def lines_of(outline: dict[str, Any]) -> list[str]:
-    """Which lines a stage trains. Release 0.1 trained one, and called its stages by it."""
+    """Return the lines that a stage trains. In release 0.1 it was one, the first letter of the stage's name."""
     found: list[str] = outline.get("lines") or [outline["name"][:1]]
     return found
 
 
 def _of_line(outcome: dict[str, Any] | None, line: str) -> dict[str, Any] | None:
-    """What a stage's outcome says of one line; scores of release 0.1 do not name lines."""
+    """Return the part of a stage's outcome that is about one line; scores of release 0.1 do not name lines."""
     if outcome is None:
         return None
     outcome = outcome | {"audit": _audit(outcome["audit"])}
@@ -125,7 +125,10 @@ def _of_line(outcome: dict[str, Any] | None, line: str) -> dict[str, Any] | None
 
 
 def _audit(found: dict[str, Any] | None) -> dict[str, Any] | None:
-    """By today's names: until 0.2 the error of all kept labels was ``error_kept``, of weighed images another one."""
+    """Return an audit by its current keys.
+
+    Until 0.2, ``error_kept`` was the error of all kept labels, and that of the images with weights had another key.
+    """
     if found is None or "images" in found or "error_kept" not in found:
         return found
     rest = {key: value for key, value in found.items() if key != "error_kept_sample"}
@@ -134,23 +137,23 @@ def _audit(found: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def liked(stage: StageResult) -> float:
-    """The validation score of a stage: of its raw and slow net, the better one's."""
+    """Return the validation score of a stage: that of its raw or EMA net, whichever is better."""
     scores = [stage.score("validation", copy) for copy in stage.copies]
     return max((score for score in scores if score is not None), default=-math.inf)
 
 
 def preference(stage: StageResult, copy: str) -> float:
-    """How much the validation images like a net.
+    """Return the validation score by which nets are chosen; -inf if there is none.
 
-    Pixels by mean IoU; images by fine-grained accuracy, since 200 of them leave many ties otherwise.
+    It is mean IoU for pixels, and fine-grained accuracy for images, since plain accuracy on 200 of them is often tied.
     """
     assert stage.outcome is not None
     scores = stage.outcome["scores"].get("validation", {}).get(copy, {})
     value = scores.get("mean_iou", scores.get("fine_grained"))
-    return float("-inf") if value is None else float(value)  # without a single label there is nothing to like
+    return float("-inf") if value is None else float(value)  # None: no validation site has a label
 
 
 def headline(score: dict[str, Any]) -> float | None:
-    """The number a score is known by: mean IoU of pixels, accuracy of images; None if no site had truth."""
+    """Return the main number of a score: mean IoU of pixels, accuracy of images; None if no site had ground truth."""
     value = score.get("mean_iou", score["accuracy"])
     return None if value is None else float(value)

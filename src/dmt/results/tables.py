@@ -1,4 +1,4 @@
-"""Tables as plain text."""
+"""Tables of results as plain text."""
 
 import io
 import math
@@ -15,7 +15,7 @@ UNKNOWN = "–"
 
 
 def spread(values: Sequence[float]) -> str:
-    """``mean ± standard deviation``; the mean alone for one value; a dash where there is none."""
+    """Format values as ``mean ± standard deviation``, a single value alone, and none as a dash; NaN is ignored."""
     values = [value for value in values if not math.isnan(value)]
     if not values:
         return UNKNOWN
@@ -24,7 +24,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def grid(title: str, columns: Sequence[str], rows: dict[str, list[float]], width: int | None = None) -> str:
-    """Named rows of percentages as a text table, for a terminal of that width or, without one, for a file."""
+    """Return named rows of percentages as a text table, for a terminal of a width or, if it is None, for a file."""
     rows_of = table(title, "", *columns)
     for name, values in rows.items():
         rows_of.add_row(Text(name), *(UNKNOWN if math.isnan(value) else f"{value:.2f}" for value in values))
@@ -39,7 +39,7 @@ def table(title: str, *columns: str) -> Table:
 
 
 def filled(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table of these rows without columns that nothing is known for."""
+    """Return a table of these rows, leaving out columns without any known value."""
     known = [place for place in range(len(columns)) if any(row[place] != UNKNOWN for row in rows)]
     some = table(title, *(columns[place] for place in known))
     for row in rows:
@@ -48,12 +48,12 @@ def filled(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 
 def heads(table: Table) -> list[str]:
-    """The names of its columns, however they are wrapped."""
+    """Return the names of a table's columns, with wrapped ones joined."""
     return [str(column.header).replace("\n", " ") for column in table.columns]
 
 
 def text(table: Table, width: int | None = None) -> str:
-    """A table as plain text, whatever the terminal: its title above and its caption below, in lines of that width."""
+    """Return a table as plain text, with its title above and its caption below wrapped to the width."""
     title, caption, text = str(table.title), table.caption, io.StringIO()
     table.title = table.caption = None
     Console(file=text, width=narrow_tables.WIDEST, color_system=None).print(table)

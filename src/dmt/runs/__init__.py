@@ -1,1 +1,1 @@
-"""One run's folder and what goes with it: manifest, identity of stages, starts, stopping, progress, environment."""
+"""A run's folder and what belongs to it: manifest, identities of stages, starts, stopping, progress, environment."""

@@ -1,4 +1,4 @@
-"""Where a run was made: versions, hardware, git state. A number without these cannot be checked."""
+"""Devices, threads and memory, and a record of versions, hardware and git state so that results can be checked."""
 
 import contextlib
 import ctypes
@@ -20,14 +20,14 @@ from dmt.errors import ConfigError
 from dmt.version import VERSION
 
 KEPT = 1 << 30
-"""Bytes of freed memory that a process keeps, and the size from which on pieces are handed back."""
+"""Bytes of freed memory that a process may keep, and size of allocations from which on `free` returns them at once."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Names of malloc.h."""
+"""Parameters of `mallopt`, from malloc.h."""
 
 
 def pick_device(name: str) -> torch.device:
-    """``auto`` takes CUDA where there is one."""
+    """Return a device by name; ``auto`` is CUDA if available, or else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -42,26 +42,34 @@ def pick_device(name: str) -> torch.device:
 
 
 def device_of(name: str, number: int) -> str:
-    """The same name, but of several workers on one machine each takes a GPU of its own, as far as there are."""
+    """Return a worker's device name: workers on one machine are assigned to its GPUs in turn.
+
+    Args:
+        name: the device that the user asked for; one with an index is returned as it is.
+        number: the worker's number on its machine.
+    """
     if name in ("auto", "cuda") and torch.cuda.is_available():
         return f"cuda:{number % torch.cuda.device_count()}"
     return name
 
 
 def pick_execution(name: str, fast: bool | None = None) -> Execution:
-    """A device by name; steps are compiled and recorded on CUDA, plain elsewhere, unless ``fast`` says otherwise."""
+    """Return a device and how it runs steps: by default, compiled and recorded as graphs on CUDA, plain elsewhere."""
     device = pick_device(name)
     return Execution(device, fast=device.type == "cuda" if fast is None else fast)
 
 
 def fitting_threads(shape: tuple[int, int, int]) -> int:
-    """CPU threads for images of this shape: one if they are tiny, since at 8×8 a second costs more than it brings."""
+    """Return the number of CPU threads for images of this shape: one for tiny ones, where a second costs time (8×8)."""
     return 1 if shape[1] * shape[2] <= 256 else torch.get_num_threads()
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Within, torch uses so many CPU threads. Their number decides the last bits of a sum, so a run keeps its own."""
+    """Context in which torch uses ``count`` CPU threads.
+
+    The number of threads affects the last bits of a sum, so a run keeps the number that it began with.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -71,10 +79,11 @@ def threads(count: int) -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what tensors free for those of the next step.
+    """Let the C library keep the memory of freed tensors for the next step.
 
-    Else it hands large pieces back to the system and asks for them again in every step: on a CPU a fifth of the time
-    of pixel nets. For this process, from now on, and only where the library is glibc; no number depends on it.
+    By default, large blocks are returned to the system and requested again in every step, which takes a fifth of the
+    time of segmentation nets on a CPU. The setting lasts as long as this process and has no effect unless the C library
+    is glibc; results do not depend on it.
     """
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -83,7 +92,7 @@ def keep_freed_memory() -> None:
 
 
 def describe(device: torch.device, processes: Processes | None = None) -> dict[str, Any]:
-    """Plain values for the run folder."""
+    """Return versions, hardware, git state and command as plain values for the run folder."""
     hardware: dict[str, Any] = {
         "machine": platform.machine(),
         "system": platform.system(),
@@ -104,12 +113,12 @@ def describe(device: torch.device, processes: Processes | None = None) -> dict[s
 
 
 def command() -> list[str]:
-    """What a user typed."""
+    """Return the command line of this process, with the program's name without its folder."""
     return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
 def _git() -> dict[str, Any] | None:
-    """The commit of the source tree that runs, if it is a checkout."""
+    """Return commit and state of the source tree this code runs from; None if it is not a git checkout."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

@@ -1,4 +1,4 @@
-"""A run's folder: who may write into it, what it was made for, what it holds. Its files: `dmt.run_files`."""
+"""A run's folder: locks, manifest and jobs. The names of its files are in `dmt.run_files`."""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -21,21 +21,21 @@ from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
 
 LOCK_WAIT = 0.2
-"""Seconds that a lock is waited for: somebody may only have looked whether it is held."""
+"""Seconds to wait for a run's lock: another process may hold it for a moment only to see whether it is held."""
 
 STAGE_WAIT = 60.0
-"""Seconds that a stage is waited for: a worker whose session was killed ends at its next step."""
+"""Seconds to wait for a stage's lock: a worker whose session was killed keeps it until its current step ends."""
 
 
 def plain(value: Any) -> Any:
-    """As JSON would give it back: tuples become lists."""
+    """Return a value as it would come back from JSON: tuples become lists."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def warnings_of(manifest: dict[str, Any]) -> tuple[str, ...] | None:
-    """See `Folder.warnings`."""
+    """Return the image errors that a manifest records; see `Folder.warnings`."""
     found = manifest.get("warnings")
     return None if found is None else tuple(found)
 
@@ -45,9 +45,9 @@ class Job:
     """One method with one seed.
 
     Attributes:
-        stages: outlines in order.
+        stages: outlines of the stages (`Work.outline`) in training order.
         results: names of the last stage of each line.
-        keep: which round's nets are used: the "last", or the "best" by validation.
+        keep: whether the nets of the "last" round or of the "best" one by validation are used.
     """
 
     method: str
@@ -58,12 +58,16 @@ class Job:
 
 
 def require_same_options(made: str, defaults: Config, known: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Refuse other options than those something was made with; one that was added since had its default.
+    """Refuse options that differ from those an earlier result was made with.
 
     Args:
-        made: who was, and how: "runs/a was made".
-        known: as written down then.
-        wanted: as JSON would give them back.
+        made: subject and verb for the error message, e.g. "runs/a was made".
+        defaults: the preset's configuration, for options that were added since.
+        known: the recorded options.
+        wanted: the options now, as they would come back from JSON.
+
+    Raises:
+        RunError: if an option differs or no longer exists.
     """
     try:
         was = plain(configuration.recorded(defaults, known))
@@ -75,42 +79,45 @@ def require_same_options(made: str, defaults: Config, known: dict[str, Any], wan
 
 
 class Folder:
-    """Paths and manifest of a run."""
+    """A run's folder: its paths, locks and manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @property
     def begun(self) -> bool:
-        """Whether a run was begun here."""
+        """Whether the folder holds a run, finished or not."""
         return (self.path / MANIFEST).is_file()
 
     def stage(self, place: str) -> Path:
         return self.path / run_files.STAGES / place
 
     def finished(self, place: str) -> bool:
-        """Whether a stage is trained, scored and audited: nothing of it is left to do."""
+        """Whether a stage is trained, scored and audited, so that nothing is left to do."""
         if not Checkpoint(self.stage(place)).done:
             return False
         return any(line["kind"] == "round" for line in Journal(self.stage(place) / run_files.JOURNAL).read())
 
     @contextmanager
     def claimed(self, head: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Within, this process alone may write here, and only for one data set and configuration.
+        """Lock the folder and bind it to one data set and configuration; an existing run must match them.
 
         Args:
             head: what a new run is bound to: ``data``, ``config``, ``images`` (a fingerprint), ``starts``, ``threads``;
-                and ``warnings``, errors in a user's images that it is trained in spite of; ``search``, what folds say;
-                ``shortened``, what a budget took from first nets.
+                also ``warnings``, errors in the user's images that the run is trained in spite of; ``search``, the
+                findings of the folds; ``shortened``, how a budget shortened the first nets.
 
         Yields:
-            The manifest: of a run that was there before, its own, with the threads it began with.
+            The manifest. If the run existed before, it holds the number of threads that the run began with.
+
+        Raises:
+            RunError: if the folder is in use, holds something else, or was made with other data or options.
         """
         with self.reserved():
             if (self.path / MANIFEST).exists():
                 self._require_same(head)
                 self._follow(head)
-                if "warnings" in head and self.warnings() is None:  # made before images were checked
+                if "warnings" in head and self.warnings() is None:  # made by a release that did not check images
                     files.write_json(self.path / MANIFEST, self.manifest() | {"warnings": list(head["warnings"])})
             else:
                 files.write_json(self.path / MANIFEST, plain(head) | {"jobs": []})
@@ -119,7 +126,7 @@ class Folder:
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
-        """As `locked`, of a folder that is made if it is not there; it is bound to nothing yet."""
+        """Make the folder if it does not exist and lock it, without binding it to a configuration."""
         self.require_ours()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -130,9 +137,9 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Within, no other process may write here. The system frees the lock of a process that dies.
+        """Lock the folder: no other process may write here. If this process dies, the system releases the lock.
 
-        Workers of the process that holds it write into the stages that they claim, and nowhere else.
+        Workers of the locking process write only into the stages that they have claimed.
         """
         files.require_no_links(self.path)
         with self._held(self.path / run_files.LOCK, LOCK_WAIT, str(self.path)):
@@ -140,14 +147,20 @@ class Folder:
 
     @contextmanager
     def stage_claimed(self, place: str) -> Iterator[None]:
-        """Within, no other process may write into this stage. A worker that dies loses its claim."""
+        """Lock one stage: no other process may write into it. If this process dies, the system releases the lock."""
         lock = run_files.claim(self.path, place)
         lock.parent.mkdir(parents=True, exist_ok=True)
         with self._held(lock, STAGE_WAIT, f"{place} in {self.path}"):
             yield
 
     def _held(self, file: Path, patience: float, what: str) -> AbstractContextManager[object]:
-        """The lock of a file."""
+        """Acquire the lock of a file and return it as a context manager that releases it.
+
+        Args:
+            file: the lock file.
+            patience: seconds to wait for it.
+            what: what it protects, for the error message.
+        """
         lock = FileLock(file, timeout=patience)
         try:
             return lock.acquire(poll_interval=LOCK_WAIT / 4)
@@ -160,18 +173,18 @@ class Folder:
 
     @property
     def in_use(self) -> bool:
-        """Whether a process works here now; one that was killed does not."""
+        """Whether a living process holds the folder's lock."""
         lock = self.path / run_files.LOCK
         if not lock.is_file():
             return False
         try:
             with FileLock(lock, timeout=0):
                 return False
-        except (Timeout, OSError):  # held, or not ours to try
+        except (Timeout, OSError):  # held, or we lack permission to try
             return True
 
     def require_ours(self) -> None:
-        """Refuse a place that is no run and not empty, before anything is written there."""
+        """Refuse a path that is neither a run nor an empty or new folder, before anything is written there."""
         outputs.require_outside_runs(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; give another --out")
@@ -182,9 +195,9 @@ class Folder:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]
 
     def sweep(self) -> None:
-        """Remove what a process left that was killed while writing. The folder must be locked."""
+        """Remove temporary files of processes that were killed while writing. The folder must be locked."""
         for path in self.path.rglob(f"{files.TEMPORARY}*"):
-            path.unlink(missing_ok=True)  # a worker of a session that was killed may be writing it
+            path.unlink(missing_ok=True)  # a worker that outlived its session may be about to rename it
 
     def _require_same(self, head: dict[str, Any]) -> None:
         known, head = self.manifest(), plain(head)
@@ -204,7 +217,7 @@ class Folder:
             raise RunError(f"{self.path} was made with other images; give the same --data, or another --out")
 
     def _follow(self, head: dict[str, Any]) -> None:
-        """Write down where images are now, if they were moved."""
+        """Record the current location of the images if it has changed."""
         known, now = self.manifest(), plain(head)["config"].get(configuration.PLACES)
         if now is not None and known["config"].get(configuration.PLACES, now) != now:
             files.write_json(self.path / MANIFEST, known | {"config": known["config"] | {configuration.PLACES: now}})
@@ -218,21 +231,21 @@ class Folder:
         return manifest
 
     def starts(self) -> dict[str, dict[str, str]] | None:
-        """What the nets of a run that is there started from."""
+        """Return name and digest of the recorded start of each line; None if there is no run yet."""
         if not self.begun:
             return None
         known: dict[str, dict[str, str]] = self.manifest().get("starts", starting.RANDOM)
         return known
 
     def warnings(self) -> tuple[str, ...] | None:
-        """Errors in a user's images that the run was trained in spite of; None if they were never looked for."""
+        """Return errors in the user's images that the run was trained in spite of; None if it never checked for any."""
         return warnings_of(self.manifest())
 
     def jobs(self) -> list[Job]:
         return [Job(**job) for job in self.manifest()["jobs"]]
 
     def add_jobs(self, jobs: Sequence[Job]) -> None:
-        """Remember jobs, new ones after those that were there; a run may grow by methods and seeds."""
+        """Record jobs, appending new ones: methods and seeds can be added to a run."""
         known = {(job.method, job.seed): job for job in self.jobs()}
         for job in jobs:
             self._require_same_stages(known.get((job.method, job.seed), job), job)
@@ -240,7 +253,7 @@ class Folder:
         files.write_json(self.path / MANIFEST, self.manifest() | {"jobs": [asdict(job) for job in known.values()]})
 
     def _require_same_stages(self, known: Job, job: Job) -> None:
-        """Refuse to train beside what another release trained from the same options: two ways would be mixed."""
+        """Refuse stages whose identities have changed: another release trained them differently with these options."""
         before, now = ({stage["name"]: stage.get("identity") for stage in each.stages} for each in (known, job))
         changed = [name for name in before | now if before.get(name) != now.get(name)]
         if changed:
@@ -250,7 +263,7 @@ class Folder:
             )
 
     def maker(self) -> str:
-        """The release that made the run."""
+        """Return the release that made the run, as text."""
         first = next(Journal(self.path / run_files.SESSIONS).read(), {})
         return f"dmt {first['dmt']}" if "dmt" in first else "another release of dmt"
 
@@ -259,7 +272,7 @@ class Folder:
         Journal(self.path / run_files.SESSIONS).write("session", time=now, **environment)
 
     def record_split(self, seed: int, task: Task) -> None:
-        """Which image went where, for people and for later tools; one that says something else is refused."""
+        """Write which images are labeled, unlabeled and for validation; refuse if another split is recorded."""
         path = run_files.split(self.path, seed)
         others = task.unlabeled
         parts: dict[str, Any] = {
@@ -267,7 +280,7 @@ class Folder:
             "unlabeled": others.ids,
             "validation": task.validation.ids,
         }
-        if isinstance(others.ids, Derived):  # too many to be listed
+        if isinstance(others.ids, Derived):  # too many to list
             del parts["unlabeled"]
             parts["pool"] = {"images": len(others), "fingerprint": others.fingerprint}
         if not path.exists():

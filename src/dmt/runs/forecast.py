@@ -1,4 +1,4 @@
-"""What a plan will take: its stages as a table, with times from a few steps on made-up images. Keeps nothing."""
+"""Forecast of a plan: a table of its stages, with times measured in a few steps on random images. Saves nothing."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from dmt.types import Batch, BatchShape, Sizes
 
 
 class _MadeUp:
-    """The same random images in every step."""
+    """Batches of random labeled images, the same in every step."""
 
     def __init__(self, size: int, spec: NetSpec, device: torch.device) -> None:
         self.shape = BatchShape(size, 0, spec.shape[1], spec.shape[2])
@@ -33,9 +33,9 @@ class _MadeUp:
 
 
 def passes_per_second(spec: NetSpec, batch: int, execution: Execution, patience: float = 2.0) -> float:
-    """Training passes (forward, backward and update) over images in a second, measured for about ``patience`` s.
+    """Measure training passes (forward, backward and update of one image) per second, in about ``patience`` seconds.
 
-    On a CPU a smaller batch than the real one is timed, since there the rate hardly depends on it.
+    On a CPU, a smaller batch than the real one may be timed, since the rate hardly depends on the batch size there.
     """
     size = batch if execution.on_cuda else min(batch, 2 if spec.pixels else 64)
     with execution.active():
@@ -51,19 +51,20 @@ def _timed(spec: NetSpec, size: int, execution: Execution, patience: float) -> f
 
 
 def _teacher(stage: Stage) -> str:
-    """Who labels: people, and maybe an earlier net or, within its steps, an online method."""
+    """Return the sources of a stage's labels: the given labels, plus an earlier stage or an online method, if any."""
     if stage.labels is not None:
         return f"labels, {stage.labels.by}"
     return f"labels, {type(stage.objective).__name__}" if stage.objective.views else "labels"
 
 
 def table(stages: Sequence[Stage], sizes: Sizes, rate: float | None, forward: float) -> tuple[Table, str]:
-    """The stages of a plan row by row, and a line about the whole.
+    """Return a table of a plan's stages, and a summary line.
 
     Args:
-        sizes: how many images there are.
-        rate: training passes per second; None for no times.
-        forward: what labeling an image takes of such a pass.
+        stages: the plan's stages.
+        sizes: numbers of images.
+        rate: training passes per second; None to leave out times.
+        forward: cost of labeling an image, as a fraction of a training pass.
     """
     rows = Table("stage", "start", "teacher", "fraction", "weights", "epochs", "batch", "steps", "expected time")
     total_steps, total_seconds = 0, 0.0

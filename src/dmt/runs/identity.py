@@ -1,4 +1,4 @@
-"""Identity by content: a stage is its options, its parents and its data. Equal identity means trained already."""
+"""Identity of stages: a hash of options, parents and data. Stages of equal identity are trained only once."""
 
 import dataclasses
 import hashlib
@@ -17,19 +17,19 @@ from dmt.tasks.base import Task
 from dmt.types import STRONG, TRAIN, WEAK
 
 FORMAT = 3
-"""Part of every identity: raise it when the same options would train differently."""
+"""Version number in every identity; increase it when the same options start to train differently."""
 
 
 BEFORE = "before"
-"""The entry of a stage's outline that says that it is a start for others."""
+"""Key in the outline of a stage that only provides a start for others (`Stage.before`)."""
 
 VIEWS = {"augment": TRAIN, "augment_weak": WEAK, "augment_strong": STRONG}
-"""Options of the data that make one kind of view."""
+"""Data options that affect only one kind of view."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """One stage to train, with everything it depends on by identity."""
+    """A stage to train with one seed, and the identity that covers everything it depends on."""
 
     stage: Stage
     seed: int
@@ -38,21 +38,21 @@ class Work:
 
     @property
     def place(self) -> str:
-        """Its folder's name below ``stages/``."""
+        """Name of the stage's folder below ``stages/``."""
         return f"{self.stage.name}-{self.identity[:12]}"
 
     @property
     def cost(self) -> float:
-        """Work of one step, for forecasts: training passes over images."""
+        """Cost of one step for forecasts, in training passes over images."""
         return self.stage.cost().passes
 
     @property
     def stream_seed(self) -> int:
-        """The seed of everything random in the stage: methods that share a stage's name share its start and order."""
+        """Seed of all random numbers of the stage. Methods with a stage of the same name share its start and order."""
         return streams.seed_of(self.seed, self.stage.name)
 
     def outline(self) -> dict[str, Any]:
-        """The stage as the folder's manifest describes it."""
+        """Return the description of the stage for the run's manifest."""
         stage = self.stage
         return {
             "name": stage.name,
@@ -71,10 +71,14 @@ class Work:
 def identify(
     plan: Plan, config: Config, opened: tuple[Task, Audit[Any]], seed: int, starts: Mapping[str, str]
 ) -> list[Work]:
-    """The plan's stages with their identities: equal options, parents and data give an equal identity.
+    """Return the plan's stages with their identities: equal options, parents and data give equal identities.
 
     Args:
-        starts: line -> digest of the parameters that its fresh nets start from.
+        plan: the stages in training order.
+        config: data options and nets.
+        opened: the data, and its audit, which holds the labels that only the Oracle sees.
+        seed: the job's seed.
+        starts: digest of the parameters that fresh nets start from, by line.
     """
     task, audit = opened
     sizes = task.sizes(len(audit.everything))
@@ -102,7 +106,7 @@ def identify(
 
 
 def _data(config: Config, stage: Stage) -> dict[str, Any]:
-    """The options of the data; how views are made counts only for a stage that sees them."""
+    """Return the data options that affect a stage; augmentations count only if the stage uses their views."""
     views = {view.rstrip("0123456789") for view in (*stage.objective.views, stage.objective.labeled_view)}
     told = options.content(config.data)
     told.pop(configuration.PLACES, None)

@@ -1,6 +1,6 @@
-"""A plan trained in memory, without a run's folder: for folds of labels, and for arrays.
+"""Training of a plan in memory, without a run folder: for cross-validation on the labels, and for arrays.
 
-Nothing is saved, scored or audited, and there are no slow copies but those that an objective asks.
+Nothing is saved, scored or audited, and EMA copies are kept only for objectives that need them.
 """
 
 import copy
@@ -28,7 +28,7 @@ from dmt.training import beside
 from dmt.training.trainer import Trainer, Training
 
 Nets = Mapping[str, nn.Module]
-"""By line."""
+"""Nets by line."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class Trained:
     """A finished stage.
 
     Attributes:
-        nets: of its lines.
-        pseudo: the labels it learned from besides truth, if any.
+        stage: the stage.
+        nets: its trained nets, by line.
+        pseudo: the stored pseudo labels it learned from, if any.
     """
 
     stage: Stage
@@ -47,11 +48,15 @@ class Trained:
 
 @dataclass(frozen=True)
 class InMemory:
-    """Trains stages of a plan one after the other.
+    """Trainer of a plan's stages, one after the other.
 
     Attributes:
-        net_of: the name of a line's net.
-        tell: is called after every step; it may raise to end everything.
+        task: the data.
+        starts: initial parameters of fresh nets.
+        execution: the device, and how steps run on it.
+        net_of: returns the name of a line's net.
+        tell: called after every step; it may raise to stop training.
+        built: nets with frozen encoders that were built before, by name, so that each encoder is loaded once.
     """
 
     task: Task
@@ -59,7 +64,7 @@ class InMemory:
     execution: Execution
     net_of: Callable[[str], str]
     tell: Callable[[], None] = lambda: None
-    built: dict[str, nn.Module] = field(default_factory=dict)  # nets with frozen encoders, by name
+    built: dict[str, nn.Module] = field(default_factory=dict)
 
     def train(
         self,
@@ -68,13 +73,13 @@ class InMemory:
         seed_of: Callable[[Stage], int],
         longest: int | None = None,
     ) -> Iterator[Trained]:
-        """Each stage when it is finished.
+        """Train stages and yield each when it is finished.
 
         Args:
-            stages: in the order of their plan, none without its parents.
-            labeled: the labels that teach.
-            seed_of: the seed of everything random in a stage.
-            longest: steps after which a stage ends, its schedule in proportion; None for as planned.
+            stages: stages of a plan in training order, each preceded by its parents.
+            labeled: the labeled images to train on.
+            seed_of: returns the seed of all random numbers of a stage.
+            longest: maximum number of steps of a stage, whose schedule is compressed; None for no limit.
         """
         done: dict[str, Nets] = {}
         for stage in stages:
@@ -127,7 +132,7 @@ class InMemory:
             return net
         if spec.name not in self.built:
             self.built[spec.name] = build.build(spec, number)
-        fresh = _copied(self.built[spec.name])  # its encoder has looked already, and stays
+        fresh = _copied(self.built[spec.name])  # shares the frozen encoder; only the head is initialized anew
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(number)
             for module in fresh.body.head.modules():  # type: ignore[union-attr]
@@ -150,7 +155,7 @@ class InMemory:
 
 
 def _copied(net: nn.Module) -> nn.Module:
-    """A net of its own; a frozen encoder is shared."""
+    """Return a deep copy of a net that shares its frozen encoder, if it has one."""
     body = getattr(net, "body", None)
     shared = {id(body.encoder): body.encoder} if isinstance(body, Frozen) else {}
     return copy.deepcopy(net, shared)

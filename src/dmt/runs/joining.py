@@ -1,4 +1,4 @@
-"""Processes that torchrun started find each other, and one of them speaks."""
+"""Connecting the processes that torchrun started; only one of them reports an error."""
 
 import itertools
 import os
@@ -15,25 +15,25 @@ from dmt.core.processes import Processes
 from dmt.errors import SaidElsewhereError
 
 PATIENCE = timedelta(days=30)
-"""How long processes wait for one that is alive; of one that died its connection tells at once."""
+"""How long processes wait for one that is alive. That one has died is noticed at once, by its closed connection."""
 
 
 _meetings = itertools.count()
-"""Every time that processes find each other has its own names in their store."""
+"""Counts connections of this process, so that each uses its own prefix of keys in the shared store."""
 
 
 def launched() -> bool:
-    """Whether torchrun started this process."""
+    """Whether torchrun started this process and it is not connected to the others yet."""
     return dist.is_available() and dist.is_torchelastic_launched() and not dist.is_initialized()
 
 
 def leads() -> bool:
-    """Whether this process is the first, or alone."""
+    """Whether this process is the first one of torchrun, or the only one."""
     return not dist.is_available() or not dist.is_torchelastic_launched() or os.environ["RANK"] == "0"
 
 
 def local_device(name: str) -> str:
-    """The same name, but of several processes on one machine each takes a GPU of its own."""
+    """Return this process's device name: before they are connected, torchrun's processes get one GPU each."""
     if launched() and name in ("auto", "cuda") and torch.cuda.is_available():
         return f"cuda:{os.environ['LOCAL_RANK']}"
     return name
@@ -41,9 +41,9 @@ def local_device(name: str) -> str:
 
 @contextmanager
 def joined() -> Iterator[Processes | None]:
-    """Within, all processes of torchrun are connected; None if it started none.
+    """Connect all processes of torchrun; yield None if this process was not started by torchrun.
 
-    Whatever ends the first of them is said there; others end by `SaidElsewhereError`.
+    The first process that fails raises its error; in the others, any error becomes `SaidElsewhereError`.
     """
     if not launched():
         yield None
@@ -59,7 +59,7 @@ def joined() -> Iterator[Processes | None]:
         yield Processes(rank, count)
     except Exception as error:
         spoken = _spoken(store)
-        if not on_cuda:  # a GPU may be waiting for the process that is gone, and closing would wait with it
+        if not on_cuda:  # a GPU may be waiting for the process that ended, and this call would wait for the GPU
             dist.destroy_process_group()
         if spoken:
             raise SaidElsewhereError from error
@@ -68,9 +68,9 @@ def joined() -> Iterator[Processes | None]:
 
 
 def _spoken(store: Any) -> bool:
-    """Whether another process was first to end in an error; of a job that torchrun restarted, this time."""
+    """Whether another process has failed before this one, since torchrun last restarted them."""
     try:
         ended: int = store.add(f"dmt ended {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", 1)
         return ended > 1
-    except RuntimeError:  # the store went with the process that held it
+    except RuntimeError:  # the process that held the store is gone
         return False

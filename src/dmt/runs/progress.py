@@ -1,6 +1,6 @@
-"""What a person sees while a run trains: bars on a terminal, lines in a log, or nothing.
+"""Progress of a run: bars on a terminal, lines in a log, or nothing.
 
-A terminal that was closed and a log on a full disk cost what they would show, not the run.
+If the terminal is closed or the log's disk is full, messages are lost, but the run continues.
 """
 
 import contextlib
@@ -15,9 +15,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 
 class Watcher(ABC):
-    """Hears of a run. Work is counted in training passes over images, so that the ETA is right across stages.
+    """Receiver of a run's progress.
 
-    Labeling counts too; scoring is short and does not.
+    Work is counted in training passes over images, so that the ETA is right across stages. Labeling counts, too;
+    scoring takes little time and does not.
     """
 
     def __enter__(self) -> "Watcher":
@@ -29,43 +30,43 @@ class Watcher(ABC):
         self.close()
 
     def close(self) -> None:  # noqa: B027  most watchers hold nothing
-        """Free what the watcher holds."""
+        """Release resources of the watcher."""
 
     @abstractmethod
     def begin(self, total: float, done: float) -> None:
-        """A run begins, with so much work in all, of which some was done before."""
+        """A run begins, with ``total`` work, of which ``done`` was done before."""
 
     def turn(self, worker: int) -> None:  # noqa: B027  not every watcher tells them apart
-        """Of several workers, this one speaks next. Its stage may be announced again, from the step it is at."""
+        """The following calls are from this worker. Its stage may be announced again, from the step it has reached."""
 
     @abstractmethod
     def stage(self, title: str, steps: int, done: int, work: float) -> None:
-        """A stage begins, or resumes from step ``done``; each step is so much work."""
+        """A stage begins, or resumes from step ``done``; each step is ``work``."""
 
     @abstractmethod
     def step(self, done: int) -> None:
-        """So many steps of the current stage are done."""
+        """``done`` steps of the current stage are done."""
 
     def worked(self, work: float) -> None:  # noqa: B027  not every watcher counts
-        """So much work was done other than by steps."""
+        """Some work was done other than by steps; negative if work has to be done again."""
 
     def spared(self, work: float) -> None:  # noqa: B027  not every watcher counts
-        """So much work of the total will not be done: it is not needed any more."""
+        """Some work of the total is no longer needed and will not be done."""
 
     def busy(self, title: str, done: int, of: int) -> None:  # noqa: B027  not every watcher cares
-        """Something other than steps takes a while: so much of it is done."""
+        """Something other than training takes a while, and ``done`` of its parts are done."""
 
     def reading(self, done: int, of: int) -> None:
-        """So many files are read."""
+        """``done`` files have been read."""
         self.busy("reading images", done, of)
 
     @abstractmethod
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """A message of one line for the user."""
 
 
 class Silent(Watcher):
-    """Says nothing."""
+    """A watcher that shows nothing."""
 
     def begin(self, total: float, done: float) -> None:
         pass
@@ -81,7 +82,7 @@ class Silent(Watcher):
 
 
 class Bars(Watcher):
-    """Bars with ETA on a terminal: the whole run, and the stage that is trained, or one for each worker."""
+    """Progress bars with ETA on a terminal: one for the whole run, and one for the current stage of each worker."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -96,7 +97,7 @@ class Bars(Watcher):
             transient=True,
             speed_estimate_period=60,
         )
-        # not shown before it moves: until then what prepares the run says how far it is
+        # hidden until training begins; until then, the other bar shows the progress of preparations
         self._whole = self._bars.add_task("whole run", total=None, visible=False)
         self._part = self._bars.add_task("reading", total=None)
         self._parts = {0: self._part}
@@ -118,7 +119,7 @@ class Bars(Watcher):
 
     def stage(self, title: str, steps: int, done: int, work: float) -> None:
         bar = self._bars.tasks[self._part]
-        if (bar.description, bar.total) != (title, steps):  # else it is announced again
+        if (bar.description, bar.total) != (title, steps):  # otherwise the same stage is announced again
             self._bars.reset(self._part, total=steps, completed=done, description=title)
         self._bars.update(self._whole, visible=True)
         self._steps_done, self._work = done, work
@@ -145,7 +146,7 @@ class Bars(Watcher):
 
 
 class Lines(Watcher):
-    """A line every few seconds, for logs and pipes."""
+    """A line of text every few seconds, for logs and pipes."""
 
     def __init__(self, stream: TextIO, every: float = 10.0) -> None:
         self._stream, self._every = stream, every
@@ -171,7 +172,7 @@ class Lines(Watcher):
             said = f"{self._title}: step {done}/{self._steps}, whole run {self._done / self._total:.0%}"
             self.note(said if first else f"{said}, ETA {duration(left)}")
             self._said = now
-        if first:  # it allocates and compiles, and says nothing of those to come
+        if first:  # it allocates memory and compiles, so its time does not predict that of the others
             self._began, self._fresh = now, 0.0
 
     def worked(self, work: float) -> None:
@@ -182,11 +183,11 @@ class Lines(Watcher):
 
     def busy(self, title: str, done: int, of: int) -> None:
         now = time.monotonic()
-        if title != self._title or done < self._busy_done:  # something new, or the same once more
+        if title != self._title or done < self._busy_done:  # something new, or the same a second time
             self._title, self._began_busy, self._busy_first = title, now, done
         self._busy_done = done
         if now - self._said >= self._every:
-            fresh = done - self._busy_first  # what was there before took no time now
+            fresh = done - self._busy_first  # parts that were done before this began took no time
             left = duration((of - done) * (now - self._began_busy) / fresh) if fresh else None
             self.note(f"{title}: {done:,} of {of:,}" + (f", ETA {left}" if left else ""))
             self._said = now
@@ -197,13 +198,13 @@ class Lines(Watcher):
 
 
 def default() -> Watcher:
-    """Bars on a terminal, lines elsewhere; both on standard error, so that results can be piped."""
+    """Return bars on a terminal, lines elsewhere; both on standard error, so that results can be piped."""
     console = Console(stderr=True)
     return Bars(console) if console.is_terminal else Lines(sys.stderr)
 
 
 def duration(seconds: float) -> str:
-    """1:02:03, or 2:03."""
+    """Format seconds as 1:02:03, or 2:03 below an hour."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

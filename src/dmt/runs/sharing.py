@@ -1,4 +1,4 @@
-"""Stages that another run has trained already. Equal identity means an equal net, so nobody trains it twice."""
+"""Reuse of finished stages of other runs: stages of equal identity have equal nets."""
 
 import os
 import shutil
@@ -9,19 +9,22 @@ from dmt import files, run_files
 from dmt.runs.folder import Folder
 
 UNREADY = ".taking-"
-"""How the names of stage folders begin that are not complete yet."""
+"""Prefix of the names of stage folders that are still being copied."""
 
 
 def take(folder: Folder, places: Sequence[str], donors: Iterable[Path]) -> list[str]:
-    """Bring finished stages of the donors into a run that needs them; returns the places that came.
+    """Copy finished stages from donor runs into a run that needs them.
 
     Args:
-        folder: the run, claimed by this process.
-        places: the stages it will train, by the name of their folder, which tells their identity.
-        donors: run folders to take from. A stage that began here continues here.
+        folder: the run, locked by this process. Stages that it has begun are left alone.
+        places: names of the folders of the stages it needs; a name contains the stage's identity.
+        donors: run folders to take stages from.
+
+    Returns:
+        The names of the folders that were copied.
     """
     root = folder.path / run_files.STAGES
-    for left in root.glob(f"{UNREADY}*"):  # by a process that was killed
+    for left in root.glob(f"{UNREADY}*"):  # left by a process that was killed
         shutil.rmtree(left)
     taken = []
     for donor in map(Folder, donors):
@@ -33,18 +36,18 @@ def take(folder: Folder, places: Sequence[str], donors: Iterable[Path]) -> list[
 
 
 def _link(source: Path, target: Path) -> None:
-    """A folder that is complete from the moment it is there, and takes no room where the disk can link."""
+    """Copy a stage folder atomically, with hard links instead of copies of large files where the disk supports them."""
     unready = files.make_folder(target.parent, UNREADY)
     shutil.copytree(source, unready, copy_function=_file, dirs_exist_ok=True)
     unready.rename(target)
 
 
 def _file(source: str, target: str) -> None:
-    """One file. What is written to in place must be one's own: a line for one run is not a line for the other."""
+    """Link or copy one file. Files that may be appended to are copied, so that one run does not change the other."""
     if not source.endswith((".jsonl", ".json")):
         try:
             os.link(source, target)
             return
-        except OSError:  # another disk, or one that cannot link
+        except OSError:  # another disk, or no support for hard links
             pass
     shutil.copy2(source, target)

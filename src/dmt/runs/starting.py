@@ -1,4 +1,4 @@
-"""Where the fresh nets of a run start from, line by line, and how a run remembers it."""
+"""Initial parameters of a run's fresh nets by line, and their record in the manifest."""
 
 import contextlib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ RANDOM = {line: {"name": "random", "digest": "random"} for line in LINES}
 
 
 def parse(texts: list[str]) -> dict[str, str]:
-    """``["A=FILE", "B=FILE"]``, or ``["random"]`` for both lines, to line -> start."""
+    """Parse ``["A=FILE", "B=FILE"]``, or ``["random"]`` for both lines, to a start for each line."""
     given: dict[str, str] = {}
     for text in texts:
         line, equals, start = text.partition("=")
@@ -28,11 +28,11 @@ def parse(texts: list[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Starts:
-    """What the lines start from.
+    """Initial parameters of the lines' nets.
 
     Attributes:
-        known: line -> name and digest, as a run's manifest keeps them.
-        files: line -> the start itself, where it was given.
+        known: name and digest of each line's start, as recorded in a run's manifest.
+        files: each line's start itself, if it is available.
     """
 
     known: dict[str, dict[str, str]]
@@ -43,7 +43,7 @@ class Starts:
         return {line: each["digest"] for line, each in self.known.items()}
 
     def fill(self, net: Normalized, spec: NetSpec, line: str) -> str | None:
-        """Load the line's start into a fresh net; a line for people, or None if it stays random."""
+        """Load a line's start into a fresh net; return a message about it, or None if the net stays random."""
         if self.digests[line] == "random":
             return None
         if line not in self.files:
@@ -55,13 +55,16 @@ class Starts:
 def find(
     given: Mapping[str, str], config: Config, default: str | None, recorded: Mapping[str, dict[str, str]] | None
 ) -> Starts:
-    """The starts of a run.
+    """Find the initial parameters for a run.
 
     Args:
-        given: line -> what the user asked for.
-        config: its nets; line B matters only for a pair.
-        default: what the preset starts from; None if that must be given.
-        recorded: what a run to resume was started from.
+        given: the start that the user asked for, by line.
+        config: configuration with the nets; line B matters only for a pair.
+        default: the preset's start; None if the user must give one.
+        recorded: name and digest of the starts of the run to resume, by line; None for a new run.
+
+    Raises:
+        ConfigError: if a line is unknown, a start cannot be found, or one is missing.
     """
     for line in given:
         if line not in LINES:
@@ -77,7 +80,7 @@ def find(
             line: _record(starts.resolve(default, config.net_of(line))) for line in LINES if line not in known
         } | known
     if config.recipe.shape != "pair" and "A" in known:
-        known.setdefault("B", known["A"])  # nobody trains it
+        known.setdefault("B", known["A"])  # line B is not trained
     lost = [line for line in LINES if line not in known]
     if lost:
         example = " ".join(f"--start {line}=FILE" for line in lost)
@@ -93,7 +96,7 @@ def _record(start: Start) -> dict[str, str]:
 
 
 def _again(recorded: Mapping[str, dict[str, str]], config: Config) -> dict[str, Start]:
-    """Starts that a run can find by their names alone; if one is gone, that matters only where it is still needed."""
+    """Return recorded starts that can be found by name and have not changed; a missing one fails only when needed."""
     found = {}
     for line, known in recorded.items():
         with contextlib.suppress(ConfigError):
@@ -103,7 +106,7 @@ def _again(recorded: Mapping[str, dict[str, str]], config: Config) -> dict[str, 
 
 
 def alike(starts: Starts, config: Config) -> bool:
-    """Whether the two nets of a pair begin as one: then they differ too little, unless their labels do."""
+    """Whether a pair's nets start from equal parameters and see the same labels, so that they differ too little."""
     digests = starts.digests
     same = digests["A"] == digests["B"] != "random" and config.net_of("A") == config.net_of("B")
     return same and config.recipe.shape == "pair" and config.recipe.share is None

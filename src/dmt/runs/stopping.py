@@ -1,4 +1,4 @@
-"""Stopping cleanly: a budget that ran out, Ctrl-C, SIGTERM and SIGHUP all end a run at a checkpoint."""
+"""Clean stopping: an exhausted budget, Ctrl-C, SIGTERM and SIGHUP all end a run at a checkpoint."""
 
 import math
 import re
@@ -12,14 +12,14 @@ from types import FrameType
 from dmt.errors import ConfigError, DmtError
 
 HANGUP = (signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()
-"""A terminal was closed."""
+"""The signal that a closed terminal sends, where the system has it."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUP)
-"""Those that ask to stop: Ctrl-C, the system, and a terminal that was closed."""
+"""Signals that ask to stop: from Ctrl-C, the system, or a closed terminal."""
 
 
 class Stopped(DmtError):
-    """The run ended before its last step, on purpose. Nothing is lost; the same command resumes."""
+    """The run was stopped before its last step. Nothing is lost; the same command resumes it."""
 
     def __init__(self, reason: str, code: int) -> None:
         super().__init__(f"stopped by {reason} at a checkpoint; repeat the command to resume")
@@ -27,7 +27,11 @@ class Stopped(DmtError):
 
 
 class Stop:
-    """Why to stop, once there is a reason."""
+    """Request to stop, by a budget or a signal; call it to see whether to stop now.
+
+    Args:
+        budget: seconds from now until the run stops; None for no limit.
+    """
 
     def __init__(self, budget: float | None = None) -> None:
         self._deadline = None if budget is None else time.monotonic() + budget
@@ -38,11 +42,11 @@ class Stop:
 
     @property
     def reason(self) -> int:
-        """0 for none, 1 for the budget, 1 + its number for a signal: so that processes can agree on the largest."""
+        """Reason as a number: 0 for none, 1 for the budget, 1 + n for signal n. Processes agree on the largest."""
         return 1 + self._signal if self._signal is not None else int(self())
 
     def adopt(self, reason: int) -> bool:
-        """Stop for the `reason` of another process, if that is one. Returns whether it is."""
+        """Take over the `reason` of another process; return whether it is one to stop."""
         if reason == 1:
             self._deadline = -math.inf
         if reason > 1:
@@ -51,25 +55,25 @@ class Stop:
 
     @property
     def left(self) -> float:
-        """Seconds of the budget; infinite without one."""
+        """Seconds that are left of the budget; infinite without one."""
         return math.inf if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     @property
     def asked(self) -> bool:
-        """Whether somebody wants it to stop, not only the budget."""
+        """Whether a signal asked to stop, and not only the budget."""
         return self._signal is not None
 
     def error(self) -> Stopped:
-        """What to raise: the exit code is 128 + signal, or 3 when the budget ran out."""
+        """Return the exception to raise; its exit code is 128 + signal, or 3 if the budget ran out."""
         if self._signal is not None:
             return Stopped(signal.Signals(self._signal).name, 128 + self._signal)
         return Stopped("the budget", 3)
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Within, the first Ctrl-C, SIGTERM or SIGHUP asks for a clean stop; a second one acts as usual.
+        """Context in which the first Ctrl-C, SIGTERM or SIGHUP asks for a clean stop; a second one acts as usual.
 
-        Under nohup, SIGHUP is ignored and stays so.
+        Under nohup, SIGHUP is ignored and stays ignored.
         """
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread may handle signals
@@ -91,7 +95,7 @@ class Stop:
 
 
 def seconds(text: str) -> float:
-    """``90``, ``90s``, ``9m``, ``1h30m`` to seconds."""
+    """Parse a budget such as ``90``, ``90s``, ``9m`` or ``1h30m`` to seconds."""
     match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", text.strip())
     if not match or not any(match.groups()):
         raise ConfigError(f"a budget looks like 90s, 9m or 1h30m, not '{text}'")

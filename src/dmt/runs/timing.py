@@ -1,4 +1,4 @@
-"""How long things take on this device: measured by doing them for a while."""
+"""Measurement of how long operations take on a device, by repeating them."""
 
 import math
 import time
@@ -9,22 +9,25 @@ import torch
 from dmt.training.trainer import Trainer
 
 ENOUGH = 8
-"""Repetitions from which on a mean may be called steady."""
+"""Minimum number of repetitions for a steady mean."""
 
 STEADY = 0.02
-"""Error of a mean, as a share of it, below which repeating tells nothing more."""
+"""Relative standard error below which a mean is steady."""
 
 
 def step_seconds(trainer: Trainer, patience: float) -> float:
-    """Seconds of one training step, measured for at most about ``patience`` seconds after a first one."""
-    trainer.advance(trainer.draw())  # the first step allocates, and compiles where that is asked for
+    """Measure the seconds of one training step, for at most about ``patience`` seconds after an untimed first step."""
+    trainer.advance(trainer.draw())  # the first step allocates memory and, if steps are compiled, compiles
     return seconds(lambda: trainer.advance(trainer.draw()), trainer.device, patience)
 
 
 def seconds(act: Callable[[], object], device: torch.device, patience: float) -> float:
-    """Seconds that doing something takes: the mean of repetitions, until it is steady or patience is at its end.
+    """Measure the seconds that an operation takes: the mean of repetitions until it is steady or time is up.
 
-    What takes longer than all of the patience is done once.
+    Args:
+        act: the operation. It runs at least once, even if that takes longer than ``patience``.
+        device: the device to synchronize with.
+        patience: seconds after which no further repetition begins.
     """
     count, total, squares = 0, 0.0, 0.0
     while not count or (total < patience and not _steady(count, total, squares, patience)):
@@ -36,14 +39,14 @@ def seconds(act: Callable[[], object], device: torch.device, patience: float) ->
 
 
 def now(device: torch.device) -> float:
-    """Seconds on a clock, once all that was asked of the device is done."""
+    """Wait until the device has finished its work, and return a clock in seconds."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
 
 
 def _steady(count: int, total: float, squares: float, patience: float) -> bool:
-    # quick ones go on for a quarter of the patience: clocks of a device take a moment to rise
+    # fast operations are repeated for at least a quarter of the patience: a device takes a moment to raise its clock
     if count < ENOUGH or total < patience / 4:
         return False
     mean = total / count

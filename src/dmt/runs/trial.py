@@ -1,4 +1,4 @@
-"""Trials before a run: can steps be compiled here, does this net take these images, does this start fill it?"""
+"""Checks before a run: whether steps can be compiled here, a net accepts the images, and a start fits the net."""
 
 import torch
 
@@ -12,21 +12,21 @@ from dmt.types import BatchPlan
 
 
 def compiles(execution: Execution) -> None:
-    """See that steps can be compiled here, if they shall be."""
+    """Refuse an execution that compiles steps if that does not work here."""
     if not (execution.fast and execution.compiles):
         return
     try:
         _compile(execution)
-    except Exception as error:  # whatever a compiler that is missing or broken may raise
+    except Exception as error:  # a missing or broken compiler may raise anything
         reason = (str(error) or type(error).__name__).strip().splitlines()[0]
         raise ConfigError(f"steps cannot be compiled here ({reason}); use --plain") from error
 
 
 def can_compile(execution: Execution) -> bool:
-    """Whether there is a compiler, for what works without one too."""
+    """Whether compiling works here, for callers that also work without it."""
     try:
         _compile(execution)
-    except Exception:  # likewise
+    except Exception:  # a missing or broken compiler may raise anything
         return False
     return True
 
@@ -36,7 +36,7 @@ def _compile(execution: Execution) -> None:
 
 
 def fits(task: Task, name: str) -> None:
-    """Push two images through augmentation and net, so that a misfit is told before anything is written."""
+    """Run augmentation and net on two images, so that a net that does not fit is refused before anything is written."""
     batches = task.batches(task.labeled, None, BatchPlan(labeled=2), Execution(torch.device("cpu")))
     batch = batches.make(batches.draw(0))
     images, expected = batch.images, (2, len(task.classes), *batch.truth.shape[1:])
@@ -56,7 +56,7 @@ def fits(task: Task, name: str) -> None:
 
 
 def drops(task: Task, name: str) -> None:
-    """See that a net has dropout, if it shall label with it."""
+    """Refuse a net without dropout layers that is to label with dropout."""
     if not dropout.layers(build.build(task.net_spec(name), seed=0)):
         raise ConfigError(f"labeling_views=dropout needs a net with dropout layers, and {name} has none; leave it out")
 
@@ -67,6 +67,6 @@ def _size_hint(net: str) -> str:
 
 
 def fills(task: Task, name: str, start: Start) -> None:
-    """Load a start into a net that is thrown away: the turn of line B comes only when line A has been trained."""
+    """Refuse a start that does not fit the net, by loading it into a temporary one: line B is trained much later."""
     spec = task.net_spec(name)
     starts.load(build.build(spec, seed=0), spec, start)

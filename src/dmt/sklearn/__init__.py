@@ -1,4 +1,4 @@
-"""Dynamic Mutual Training as scikit-learn estimators: for arrays, and for any two classifiers."""
+"""Dynamic Mutual Training as scikit-learn estimators: nets on arrays, or any two classifiers."""
 
 from dmt.sklearn.features import FrozenFeatures
 from dmt.sklearn.mutual import MutualSelfTraining

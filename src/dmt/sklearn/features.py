@@ -1,4 +1,4 @@
-"""Features of photos by a published encoder that stays as it is, for any estimator on top."""
+"""Features of photos from a pretrained, frozen encoder, as input of any estimator."""
 
 from typing import Any, Self
 
@@ -18,18 +18,18 @@ from dmt.types import IMAGENET
 
 
 class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What a published encoder sees in photos: images (n, H, W, 3) of bytes to rows (n, F).
+    """Features from a pretrained, frozen encoder: turns photos (n, H, W, 3) of dtype uint8 into rows (n, F).
 
-    It learns nothing, so it can be fitted to any photos.
+    Nothing is learned, so it can be fitted to any photos.
 
     Parameters
     ----------
     encoder : str, default="tf_efficientnet_lite0"
-        What timm calls it. Parameters of this one and of ``tf_efficientnet_lite2`` come with every install.
+        The encoder's name in timm. Parameters of this one and of ``tf_efficientnet_lite2`` come with every install.
     start : str, default="wheel"
-        Where its parameters come from, as for ``dmt fit --start``: "wheel", "timm" or a file.
+        Source of its parameters, as for ``dmt fit --start``: "wheel", "timm" or a file.
     device : str, default="cpu"
-        "cpu", "cuda", "cuda:N", or "auto" for a GPU where there is one.
+        "cpu", "cuda", "cuda:N", or "auto" for a GPU if there is one.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803  scikit-learn's name
-        """Remember the size of the photos."""
+        """Store the size of the photos."""
         self.shape_ = _photos(X).shape[1:]
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
-        """Features of every photo, of shape (n_samples, n_features)."""
+        """Compute the features of photos, of shape (n_samples, n_features)."""
         check_is_fitted(self)
         photos = _photos(X)
         if photos.shape[1:] != self.shape_:

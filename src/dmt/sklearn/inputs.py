@@ -1,4 +1,4 @@
-"""Arrays as nets see them: rows of features standardized, images as bytes."""
+"""Conversion of arrays to inputs of nets: rows of features are standardized, images become uint8."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +19,21 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Sets:
-    """Samples to learn from."""
+    """Labeled and unlabeled samples to learn from."""
 
     labeled: LabeledSet[Tensor]
     unlabeled: UnlabeledSet[Tensor]
 
     @classmethod
     def of(cls, samples: Tensor, labeled: Array, codes: Array, unlabeled: Array) -> "Sets":
-        """The samples at some positions with labels, those at others without."""
+        """Split samples by position.
+
+        Args:
+            samples: all samples.
+            labeled: positions of the labeled samples.
+            codes: class indices of the labeled samples.
+            unlabeled: positions of the unlabeled samples.
+        """
         known, pool = torch.from_numpy(labeled), torch.from_numpy(unlabeled)
         truth = torch.from_numpy(codes)
         return cls(LabeledSet(_ids(labeled), samples[known], truth), UnlabeledSet(_ids(unlabeled), samples[pool]))
@@ -34,10 +41,10 @@ class Sets:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of features, (n, F).
+    """Conversion of rows of features, (n, F), which are standardized.
 
     Attributes:
-        mean, scale: of each feature, over labeled and unlabeled samples.
+        mean, scale: mean and standard deviation of each feature over labeled and unlabeled samples, each (F,).
     """
 
     mean: Array
@@ -45,29 +52,29 @@ class Rows:
 
     @classmethod
     def seen(cls, samples: Array) -> "Rows":
-        """As these samples are."""
+        """Return the conversion with mean and standard deviation of these samples."""
         values = samples.astype(np.float64)
         scale = values.std(0)
-        # a feature that hardly varies is as good as constant
+        # a feature whose variation is within rounding errors counts as constant
         constant = scale <= 10 * np.finfo(np.float64).eps * np.abs(values).max(0, initial=0.0)
         return cls(values.mean(0), np.where(constant, 1.0, scale))
 
     @property
     def size(self) -> tuple[int, ...]:
-        """Shape of a sample as it was given."""
+        """Shape of a sample in the given array."""
         return self.mean.shape
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of a sample, as a net has it."""
+        """Shape of a sample as input of a net."""
         return len(self.mean), 1, 1
 
     def tensor(self, samples: Array) -> Tensor:
-        """(n, 1, F) float32: one view of each."""
+        """Return standardized samples as (n, 1, F) float32: one view of each."""
         return torch.from_numpy(((samples - self.mean) / self.scale).astype(np.float32))[:, None]
 
     def task(self, sets: Sets, classes: tuple[str, ...], nets: tuple[str, ...], policy: str) -> Classification:
-        """Samples ready for training. There is no augmentation of features."""
+        """Return the task of these samples. Features are not augmented; the policy is ignored."""
         none = sets.labeled.take(torch.arange(0))
         return FeatureTask(
             classes, self.shape, Normalization((0.0,), (1.0,)), augment.views("none"),
@@ -77,14 +84,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class Images:
-    """Images (n, H, W) or (n, H, W, C).
+    """Conversion of images, (n, H, W) or (n, H, W, C).
 
-    Bytes are taken as they are. Other numbers are spread over 256 levels, from the least to the largest seen.
+    Images of dtype uint8 are used as they are. Others are scaled to 256 levels, from their smallest to their largest
+    value.
 
     Attributes:
-        size: shape of an image as it was given.
-        low, high: what becomes 0 and 255.
-        normalization: mean and deviation of each channel, over labeled and unlabeled samples.
+        size: shape of an image in the given array.
+        low, high: values that become 0 and 255.
+        normalization: mean and standard deviation of each channel over labeled and unlabeled samples.
     """
 
     size: tuple[int, ...]
@@ -94,7 +102,7 @@ class Images:
 
     @classmethod
     def seen(cls, samples: Array) -> "Images":
-        """As these samples are."""
+        """Return the conversion with range, mean and standard deviation of these samples."""
         low, high = (0.0, 255.0) if samples.dtype == np.uint8 else (float(samples.min()), float(samples.max()))
         plain = cls(samples.shape[1:], low, high, Normalization((0.0,), (1.0,)))
         values = plain.tensor(samples).double() / 255.0
@@ -104,11 +112,11 @@ class Images:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of a sample, as a net has it."""
+        """Shape of a sample as input of a net."""
         return self.size[2] if len(self.size) > 2 else 1, self.size[0], self.size[1]
 
     def tensor(self, samples: Array) -> Tensor:
-        """(n, C, H, W) uint8."""
+        """Return samples as (n, C, H, W) uint8."""
         if samples.dtype != np.uint8 or (self.low, self.high) != (0.0, 255.0):
             span = self.high - self.low or 1.0
             samples = np.rint(np.clip((samples - self.low) / span, 0.0, 1.0) * 255.0).astype(np.uint8)
@@ -116,7 +124,7 @@ class Images:
         return torch.from_numpy(np.ascontiguousarray(planes.transpose(0, 3, 1, 2)))
 
     def task(self, sets: Sets, classes: tuple[str, ...], nets: tuple[str, ...], policy: str) -> Classification:
-        """Samples ready for training, augmented by a policy."""
+        """Return the task of these samples, augmented by a policy."""
         none = sets.labeled.take(torch.arange(0))
         return Classification(
             classes, self.shape, self.normalization, augment.views(policy), sets.labeled, sets.unlabeled, none, none
@@ -124,7 +132,7 @@ class Images:
 
 
 def seen(samples: Array) -> Rows | Images:
-    """How samples like these become tensors."""
+    """Return the conversion of such samples: rows of features if they have two dimensions, or else images."""
     return Rows.seen(samples) if samples.ndim == 2 else Images.seen(samples)
 
 

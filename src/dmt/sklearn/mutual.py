@@ -1,4 +1,4 @@
-"""Two classifiers of any kind that label for each other: the dynamic weight outside of deep nets."""
+"""Mutual self-training of any two classifiers: the dynamic weight of DMT outside of deep learning."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -18,60 +18,62 @@ from dmt.sklearn.targets import Codes, Targets, Taught, Transduction
 from dmt.types import Target
 
 SPARSE = ["csr", "csc", "lil", "dok"]
-"""Kinds of sparse matrix of which rows can be taken."""
+"""Formats of sparse matrices that support indexing of rows."""
 
 Floats = npt.NDArray[np.float64]
 
 
 class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Two classifiers that label for each other, each label weighted by how far its student agrees.
+    """Two classifiers that pseudo-label for each other, each label weighted by the agreement of its student.
 
-    Both learn from the labels first. Then, round by round, each labels all unlabeled samples; the surest of these
-    labels teach a fresh copy of the other, weighted by the dynamic weight of DMT: p^γ1 where its last copy agrees, p^γ2
-    where it does not but is less sure than the teacher, and 0 where it is surer. Here p is the probability that the
-    last copy gives the label. What the two say together, by the mean of their probabilities, is the prediction.
+    First, both are trained on the labels. Then, in each round, each labels all unlabeled samples, and its most
+    confident labels are used to train a fresh copy of the other. They are weighted by the dynamic weight of DMT: p^γ1
+    if the student's previous copy agrees, p^γ2 if it disagrees but is less confident than the teacher, and 0 if it
+    disagrees and is more confident. Here p is the probability that the previous copy gives the label. Predictions are
+    by the mean of both classifiers' probabilities.
 
     Parameters
     ----------
     estimator : estimator object
         A classifier with ``predict_proba`` whose ``fit`` takes ``sample_weight``.
     estimator_b : estimator object, default=None
-        The second one; None for one more of the first.
+        The second classifier; None for another copy of the first.
     fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8, 1.0)
-        The share of pseudo labels that is kept, round by round.
+        The fraction of pseudo labels that is kept in each round.
     weighting : {"dynamic", "naive", "flip", "uniform"}, default="dynamic"
-        How a pseudo label counts: by agreement; by p^γ1 alone; by agreement, but where the student is surer its own
-        label is learned; or like every other.
+        How pseudo labels are weighted: "dynamic" as above; "naive" by p^γ1 in all cases; "flip" as "dynamic", but where
+        the student disagrees and is more confident, its own label is learned; "uniform" all equally.
     gamma : float, default=1.0
         γ1, where both agree.
     gamma2 : float, default=None
-        γ2, where they disagree and the teacher is surer; None for γ1.
+        γ2, where they disagree and the teacher is more confident; None for γ1.
     per_class : bool, default=True
-        Rank pseudo labels within each class, so that each keeps its share; else over all. What two classifiers are sure
-        of can differ from class to class by far, and without this one class may take over.
+        Rank pseudo labels within each class, so that each class keeps its share, instead of over all classes.
+        Confidence can differ widely between classes, and without this, one class may take over.
     share : float, default=0.75
-        The share of the labels of each class that each of the two learns from before the first round, one from the
-        head of the shuffled list and one from its tail: so they differ even if they are of one kind. In rounds they
-        learn from all.
+        The share of each class's labels that each of the two is trained on before the first round, one on the head of
+        the shuffled list and one on its tail, so that they differ even if they are of the same kind. In rounds, both
+        are trained on all labels.
     labeled_share : float, default=0.3
-        What the given labels count for, of everything that a round learns from, before pseudo labels are turned down.
-        A given label never counts less than 1.
+        The total weight of the given labels as a share of all labels of a round, each pseudo label counted as 1. A
+        given label never weighs less than 1.
     random_state : int, RandomState instance or None, default=None
-        Decides the shares, and the random state of estimators that have one.
+        Determines the shares, and the random state of estimators that have one.
 
     Attributes
     ----------
     estimators_ : tuple of two estimators
-        As the last round left them. They know classes by their places in ``classes_``.
+        The classifiers after the last round. Their classes are indices into ``classes_``.
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n_samples,)
-        The labels of the last round: those given, and of the others those kept; -1 where none was.
+        The given labels and, for the other samples, the labels kept in the last round; -1 where none was kept.
     labeled_iter_ : ndarray of shape (n_samples,)
-        The round in which a sample was first labeled: 0 if it came with a label, -1 if it never was.
+        The round in which a sample was first labeled: 0 if its label was given, -1 if it never was.
     n_iter_ : int
         The number of rounds.
     termination_condition_ : {"all_labeled", "no_change", "max_iter"}
-        Every sample was labeled in the end; a round would have repeated the one before; there were no more fractions.
+        "all_labeled" if every sample was labeled in the end; or else "no_change" if a round would have repeated the
+        previous one, "max_iter" if there were no more fractions.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if ``X`` has feature names that are all strings.
@@ -103,7 +105,7 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  scikit-learn's name
-        """Fit on labeled samples and on those whose ``y`` is -1.
+        """Fit on labeled samples and on unlabeled ones, whose ``y`` is -1.
 
         Parameters
         ----------
@@ -112,7 +114,7 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             -1 means unlabeled. Labels that are strings need an array of dtype object.
         """
         self._require_sense()
-        # whether numbers must be finite is for the two classifiers to say
+        # the two classifiers decide whether values must be finite
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, ensure_all_finite=False)  # noqa: N806
         targets = Targets.read(y)
         chance = check_random_state(self.random_state)
@@ -136,7 +138,7 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return self
 
     def _rounds(self, fresh: list[Any], pair: list[Any], X: Any, targets: Targets, taught: Transduction) -> list[Any]:  # noqa: N803
-        """The two after all rounds, or after the first that would repeat the one before."""
+        """Train both classifiers in rounds, until there are no more or one would repeat the previous one."""
         pool, before = X[targets.unlabeled], None
         self.termination_condition_ = "max_iter"
         for fraction in self.fractions:
@@ -154,7 +156,7 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return pair
 
     def _taught(self, said: Floats, fraction: float) -> Taught:
-        """A teacher's labels of all unlabeled samples, and which of them are kept."""
+        """Return a teacher's labels of all unlabeled samples, from its probabilities (U, C), and which are kept."""
         labels, confidence = said.argmax(1), said.max(1)
         surest = torch.from_numpy(confidence)
         kept = (
@@ -165,15 +167,20 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return Taught(labels, confidence, kept.numpy())
 
     def _lesson(self, student: Floats, taught: Taught) -> tuple[Codes, Floats]:
-        """What a student learns of each unlabeled sample, and how much it counts: 0 for what was not kept."""
-        # log, as softmax takes it back; a probability of 0 stays one
+        """Return the label that a student learns for each unlabeled sample, and its weight: 0 if it was not kept.
+
+        Args:
+            student: the student's probabilities, (U, C).
+            taught: the teacher's labels.
+        """
+        # softmax inverts the logarithm; probabilities of 0 become tiny, so that it stays finite
         logits = torch.from_numpy(np.log(np.maximum(student, np.finfo(np.float32).tiny))).float()
         target = Target(torch.from_numpy(taught.labels), torch.from_numpy(taught.confidence).float())
         learned, weights = WEIGHTINGS[self.weighting](logits, target, self.gamma, self.gamma2)
         return learned.numpy(), np.where(taught.kept, weights.double().numpy(), 0.0)
 
     def _student(self, fresh: Any, lesson: tuple[Codes, Floats], X: Any, targets: Targets) -> Any:  # noqa: N803
-        """A fresh classifier, taught by given labels and those pseudo labels that count."""
+        """Return a fresh classifier, trained on the given labels and the pseudo labels with positive weight."""
         learned, weights = lesson
         counts = weights > 0
         rows = np.concatenate([targets.labeled, targets.unlabeled[counts]])
@@ -183,14 +190,14 @@ class MutualSelfTraining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return clone(fresh).fit(X[rows], codes, sample_weight=sample_weight)
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """Probabilities of the classes, the mean of both estimators', of shape (n_samples, n_classes)."""
+        """Return class probabilities, the mean of both classifiers', of shape (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=SPARSE, ensure_all_finite=False, reset=False)  # noqa: N806
         first, second = (_probabilities(each, X, len(self.classes_)) for each in self.estimators_)
         return (first + second) / 2
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
-        """The class of each sample."""
+        """Return the class of each sample."""
         said = self.predict_proba(X)
         return self.classes_[said.argmax(1)]  # type: ignore[no-any-return]
 
@@ -232,14 +239,14 @@ def _within(value: object, low: float, high: float) -> bool:
 
 
 def _takes_weights(estimator: Any) -> bool:
-    """Whether ``fit`` takes ``sample_weight``, itself or by metadata routing."""
+    """Whether ``fit`` takes ``sample_weight``, directly or by metadata routing."""
     if has_fit_parameter(estimator, "sample_weight"):
         return True
     return bool(get_routing_for_object(estimator).consumes("fit", ["sample_weight"]))
 
 
 def _seeded(estimator: Any, chance: np.random.RandomState) -> Any:
-    """A copy whose randomness is decided by ours, if it has any that its user left open."""
+    """Return a copy in which every ``random_state`` that is None is set from ours."""
     copy = clone(estimator)
     for name, value in sorted(copy.get_params(deep=True).items()):
         if (name == "random_state" or name.endswith("__random_state")) and value is None:
@@ -248,7 +255,7 @@ def _seeded(estimator: Any, chance: np.random.RandomState) -> Any:
 
 
 def _shares(codes: Codes, share: float, chance: np.random.RandomState) -> tuple[Codes, Codes]:
-    """Positions of head and tail of the shuffled labels, class by class: both have all classes."""
+    """Return positions of head and tail of the labels, shuffled within each class, so that both have all classes."""
     heads, tails = [], []
     for code in range(codes.max() + 1):
         members = chance.permutation(np.flatnonzero(codes == code))
@@ -259,7 +266,7 @@ def _shares(codes: Codes, share: float, chance: np.random.RandomState) -> tuple[
 
 
 def _probabilities(estimator: Any, X: Any, classes: int) -> Floats:  # noqa: N803
-    """What an estimator says, (n, C), as probabilities that weights and ranks can be computed of."""
+    """Return an estimator's class probabilities, (n, C), after checking that all are finite and no class is missing."""
     said = np.asarray(estimator.predict_proba(X), dtype=np.float64)
     if said.shape[1] != classes:
         raise ValueError(f"{type(estimator).__name__} knows {said.shape[1]} classes, and there are {classes}")
@@ -269,7 +276,7 @@ def _probabilities(estimator: Any, X: Any, classes: int) -> Floats:  # noqa: N80
 
 
 def _equal(lessons: list[tuple[Codes, Floats]], before: list[tuple[Codes, Floats]]) -> bool:
-    """Whether two rounds learn the same: wherever a label counts, it is the same and counts as much."""
+    """Whether two rounds learn the same labels with the same weights; labels of weight 0 do not matter."""
     return all(
         np.array_equal(weights, old_weights) and np.array_equal(learned[weights > 0], old[weights > 0])
         for (learned, weights), (old, old_weights) in zip(lessons, before, strict=True)

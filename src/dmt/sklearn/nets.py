@@ -1,4 +1,4 @@
-"""Two nets on arrays that label for each other, trained as `dmt fit` trains them, in memory."""
+"""Dynamic Mutual Training of two nets on arrays, with the plan and trainer of `dmt fit`, but in memory."""
 
 import math
 from collections.abc import Sequence
@@ -29,61 +29,61 @@ from dmt.sklearn.targets import Targets, Taught, Transduction
 from dmt.training import inference
 
 ROWS, IMAGES = "mlp-64", "resnet8-12"
-"""Nets for rows of features and for images, if nobody names one."""
+"""Default nets for rows of features and for images."""
 
 
 class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Dynamic Mutual Training of two nets, on rows of features or on images.
 
-    Both nets learn from the labels first. Then, round by round, each labels all unlabeled samples; the surest of these
-    labels teach the other, weighted in every step by how far it agrees. The prediction is the mean of their
-    probabilities. Rows are standardized; images other than bytes are spread over 256 levels.
+    First, both nets are trained on the labels. Then, in each round, each net labels all unlabeled samples, and its most
+    confident labels are used to train the other, weighted in every step by that net's agreement. Predictions are by the
+    mean of both nets' probabilities. Rows are standardized; images that are not uint8 are scaled to 256 levels.
 
     Parameters
     ----------
     net, net_b : str, default=None
-        Names of the two nets, see ``dmt list nets``; they start from random parameters. None for ``mlp-64`` (rows) or
-        ``resnet8-12`` (images), and for ``net_b`` as ``net``.
+        Names of the two nets, see ``dmt list nets``; they start from random parameters. By default, ``net`` is
+        ``mlp-64`` (rows) or ``resnet8-12`` (images), and ``net_b`` equals ``net``.
     fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8, 1.0)
-        The share of pseudo labels that is kept, round by round. Rounds that would keep none are left out.
+        The fraction of pseudo labels that is kept in each round. Rounds that would keep none are left out.
     gamma : float, default=4.0
         γ1 of the dynamic weight, where both nets agree. It grows over a round from nearly 0.
     gamma2 : float, default=None
-        γ2, where they disagree and the teacher is surer; None for γ1.
+        γ2, where they disagree and the teacher is more confident; None for γ1.
     per_class : bool, default=True
-        Rank pseudo labels within each class, so that each keeps its share; else over all.
+        Rank pseudo labels within each class, so that each class keeps its share, instead of over all classes.
     mixup : float, default=None
-        Mixup's Beta parameter; None for no mixup.
+        Parameter of mixup's Beta distribution; None for no mixup.
     augment : str, default="shift"
-        How images are augmented; rows never are.
+        Augmentation of images; rows are not augmented.
     epochs, epochs_round : int, default=20 and 5
         Passes over the labels before the first round, and over the pseudo labels in each round.
     min_steps : int, default=200
-        Steps that each of these trainings takes at least, however few samples there are.
+        Minimum number of steps of each of these trainings, however few samples there are.
     batch_size : int, default=64
-        Samples in a step. In rounds one half of them are labeled.
+        Samples per step. In rounds, half of them are labeled.
     rate, weight_decay : float, default=3e-3 and 1e-2
-        Of AdamW.
+        Learning rate and weight decay of AdamW.
     device : str, default="cpu"
-        "cpu", "cuda", "cuda:N", or "auto" for a GPU where there is one.
+        "cpu", "cuda", "cuda:N", or "auto" for a GPU if there is one.
     random_state : int, RandomState instance or None, default=None
-        Decides everything random.
+        Determines all random numbers.
 
     Attributes
     ----------
     nets_ : tuple of two modules
-        As the last round left them.
+        The nets after the last round.
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n_samples,)
-        The labels of the last round: those given, and of the others those kept; -1 where none was.
+        The given labels and, for the other samples, the labels kept in the last round; -1 where none was kept.
     labeled_iter_ : ndarray of shape (n_samples,)
-        The round in which a sample was first labeled: 0 if it came with a label, -1 if it never was.
+        The round in which a sample was first labeled: 0 if its label was given, -1 if it never was.
     n_iter_ : int
         The number of rounds.
     termination_condition_ : {"all_labeled", "max_iter"}
-        Every sample was labeled in the end, or there were no more fractions.
+        "all_labeled" if every sample was labeled in the end, or else "max_iter".
     n_features_in_ : int
-        Features of a row, or rows of an image.
+        The number of features of a row, or the height of an image.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if ``X`` has feature names that are all strings.
     """
@@ -126,7 +126,7 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  scikit-learn's name
-        """Fit on labeled samples and on those whose ``y`` is -1.
+        """Fit on labeled samples and on unlabeled ones, whose ``y`` is -1.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _lines(self, X: npt.NDArray[Any]) -> dict[str, str]:  # noqa: N803
-        """The nets of both lines."""
+        """Return the names of the nets by line."""
         if X.ndim not in (2, 3, 4):
             raise ValueError(f"X must be rows of features or images, of 2 to 4 dimensions, not {X.ndim}")
         net = self.net or (ROWS if X.ndim == 2 else IMAGES)
@@ -177,10 +177,10 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return lines
 
     def _plan(self, targets: Targets) -> Plan:
-        """All stages; without unlabeled samples, or with too few to keep any, those of a Baseline."""
+        """Return the plan; without unlabeled samples, or with too few to keep any, that of the Baseline."""
         try:
             kept = {each: selection.quota(each, len(targets.unlabeled)) for each in self.fractions}
-            # the most frequent of the classes that are predicted has at least so many samples
+            # the most frequently predicted class has at least this many samples
             ranked = math.ceil(len(targets.unlabeled) / (len(targets.classes) if self.per_class else 1))
             fractions = tuple(each for each in self.fractions if selection.quota(each, ranked))
             half = max(1, self.batch_size // 2)
@@ -209,11 +209,11 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return catalogue.plan(method.name, recipe)
 
     def _epochs(self, wanted: int, samples: int, batch: int) -> int:
-        """As many as wanted, or as the least number of steps takes."""
+        """Return the wanted number of epochs, or more if needed for the minimum number of steps."""
         return max(wanted, math.ceil(self.min_steps / math.ceil(samples / batch)))
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Probabilities of the classes, the mean of both nets', of shape (n_samples, n_classes)."""
+        """Return class probabilities, the mean of both nets', of shape (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, allow_nd=True, reset=False)  # noqa: N806
         if X.shape[1:] != self._input.size:
@@ -225,7 +225,7 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return torch.cat(parts).numpy()
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
-        """The class of each sample."""
+        """Return the class of each sample."""
         said = self.predict_proba(X)
         return self.classes_[said.argmax(1)]  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""Labels as scikit-learn gives them, −1 where there is none, and what became of the others."""
+"""Labels in scikit-learn's convention, −1 for unlabeled samples, and the pseudo labels of those over the rounds."""
 
 import warnings
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class Targets:
     """The labels of all samples.
 
     Attributes:
-        given: as they were given, `UNLABELED` where there is none.
-        classes: in order.
-        labeled: positions of the samples that have a label.
-        unlabeled: positions of the others.
-        codes: places of the labels among the classes, for the labeled samples.
+        given: the given labels, `UNLABELED` for samples without one.
+        classes: the classes in sorted order.
+        labeled: positions of the labeled samples.
+        unlabeled: positions of the unlabeled samples.
+        codes: class indices of the labeled samples.
     """
 
     given: npt.NDArray[Any]
@@ -34,7 +34,7 @@ class Targets:
 
     @classmethod
     def read(cls, y: npt.NDArray[Any]) -> "Targets":
-        """Labels that were validated; a warning if there is nothing to learn from but them."""
+        """Check labels and split them; warn if there are no unlabeled samples."""
         if y.dtype.kind in "US":
             raise ValueError(
                 "y has dtype string, in which -1 cannot mean 'unlabeled'; give an array of dtype object, "
@@ -52,7 +52,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Taught:
-    """Labels that one teacher gave the unlabeled samples in a round; each field is (U,)."""
+    """Pseudo labels of one teacher for the unlabeled samples in a round; each field has shape (U,)."""
 
     labels: Codes
     confidence: npt.NDArray[Any]
@@ -60,7 +60,7 @@ class Taught:
 
 
 class Transduction:
-    """Who got which label when, over the rounds of two teachers."""
+    """Record of which sample got which pseudo label in which round."""
 
     def __init__(self, targets: Targets) -> None:
         self._targets = targets
@@ -69,7 +69,7 @@ class Transduction:
         self.rounds = 0
 
     def add(self, *teachers: Taught) -> None:
-        """A round. Where several teachers kept a sample, the surest one's label stands."""
+        """Add a round. If several teachers' labels of a sample were kept, the most confident one counts."""
         self.rounds += 1
         confidence = np.stack([np.where(each.kept, each.confidence, -1.0) for each in teachers])
         surest = confidence.argmax(0)[None]
@@ -79,19 +79,19 @@ class Transduction:
         self._first = np.where(kept & (self._first == UNLABELED), self.rounds, self._first)
 
     def labels(self) -> npt.NDArray[Any]:
-        """(n,) those given, those of the last round, and `UNLABELED` where that kept none."""
+        """Return (n,) the given labels and those kept in the last round, `UNLABELED` where none was kept."""
         found = np.copy(self._targets.given)
         known = self._labels != UNLABELED
         found[self._targets.unlabeled[known]] = self._targets.classes[self._labels[known]]
         return found
 
     def first_rounds(self) -> Codes:
-        """(n,) the round in which a sample was first labeled: 0 if its label was given, −1 if that never happened."""
+        """Return (n,) the round in which each sample was first labeled: 0 if its label was given, −1 if never."""
         found = np.zeros(len(self._targets.given), np.int64)
         found[self._targets.unlabeled] = self._first
         return found
 
     @property
     def complete(self) -> bool:
-        """Whether every sample has a label."""
+        """Whether every sample has a label after the last round."""
         return bool((self._labels != UNLABELED).all())
