@@ -101,7 +101,7 @@ def work(asked: argparse.Namespace) -> None:
         assert processes is not None
         environment.keep_freed_memory()  # as a fit does
         load = os.getloadavg()[0]  # by other programs, before this one begins
-        execution = environment.pick_execution(joining.local_device(asked.device))
+        execution = environment.pick_execution(asked.device)
         with execution.active():
             found = measure(processes, execution, asked.net, asked.divisor, asked.steps)
         if processes.leads:

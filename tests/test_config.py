@@ -42,6 +42,7 @@ def test_what_flat_gives_override_takes() -> None:
         (("gama", "5"), "unknown option 'gama'; did you mean 'gamma'?"),
         (("gamma", "five"), "gamma must be a number, not 'five'"),
         (("gamma", "nan"), "gamma must be a number, not 'nan'"),
+        (("gamma", float("inf")), "gamma must be a number, not 'inf'"),
         (("epochs", "1.5"), "epochs must be a whole number, not '1.5'"),
         (("epochs", True), "epochs must be a whole number, not 'True'"),
         (("gamma_ramp", "maybe"), "gamma_ramp must be true or false, not 'maybe'"),

@@ -240,12 +240,12 @@ def seeds(text: str) -> list[int]:
             named = range(int(first), int(last if dash else first) + 1)
         except ValueError:
             raise ConfigError(f"--seeds takes 1-3 or 1,4,7, not '{text}'") from None
+        if not named:
+            raise ConfigError(f"--seeds {text} counts down; write {last.strip()}-{first.strip()}")
         if named.stop - named.start > SEEDS - len(found):
             raise ConfigError(f"--seeds {text} names more than {SEEDS:,} seeds; give fewer")
         found += named
-    if not found:
-        raise ConfigError(f"--seeds {text} names no seed")
-    return found
+    return list(dict.fromkeys(found))  # each once, in the order given
 
 
 def _holders(config: Config) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:

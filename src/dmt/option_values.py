@@ -1,5 +1,6 @@
 """Parsing of option values, given as text by a user or as values of a TOML file."""
 
+import math
 import types
 import typing
 from typing import Any, Literal
@@ -69,14 +70,15 @@ def _scalar(key: str, value: Any, kind: Any) -> Any:
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     if kind is bool and isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)) and finite:
         return value
     if kind is str and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if kind in (int, float) and isinstance(value, str | int) and not isinstance(value, bool):
         try:
             number = kind(value.replace("_", "") if isinstance(value, str) else value)
-            if number == number and abs(number) != float("inf"):
+            if math.isfinite(number):
                 return number
         except (ValueError, OverflowError):
             pass

@@ -181,7 +181,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["fit", "digits", "--set", "labels=105", "--out", "x"], "labels must be a multiple"),
     (["fit", "digits", "--config", "no.toml", "--out", "x"], "cannot read no.toml"),
     (["fit", "digits", "--seeds", "a-b", "--out", "x"], "--seeds takes 1-3 or 1,4,7"),
-    (["fit", "digits", "--seeds", "3-1", "--out", "x"], "names no seed"),
+    (["fit", "digits", "--seeds", "3-1", "--out", "x"], "counts down; write 1-3"),
     (["fit", "digits", "--budget", "soon", "--out", "x"], "a budget looks like"),
     (["score", "nowhere"], "there is no run folder nowhere"),
     (["predict", "nowhere", "a.png"], "there is no run folder nowhere"),

@@ -114,6 +114,9 @@ def test_more_seeds_than_anyone_means() -> None:
         with pytest.raises(ConfigError, match="more than 1,000 seeds"):
             configuration.seeds(text)
     assert len(configuration.seeds("1-1000")) == 1000
+    with pytest.raises(ConfigError, match="counts down; write 3-5"):
+        configuration.seeds("5-3,1")
+    assert configuration.seeds("1-3,2,5") == [1, 2, 3, 5]  # each once
 
 
 # --- the disk ---

@@ -108,6 +108,7 @@ def test_data_frames() -> None:
         ({"net": "resnet8-4"}, "mlp-W"),
         ({"augment": "twist"}, "augment must be one of none"),
         ({"rate": 0.0}, "rate must be greater than 0"),
+        ({"batch_size": 1}, "batch_size must be 2 or more"),
         ({"fractions": (2.0,)}, "fraction must be within"),
     ],
 )

@@ -163,7 +163,7 @@ def test_only_the_decoder_learns_on_a_frozen_encoder(generator: torch.Generator)
 
 def test_a_frozen_encoder_needs_a_start(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match="encoder of net 'frozen-fpn:resnet10t' is frozen and needs pretrained parameters; give --start"
+        ConfigError, match="encoder of net 'frozen-fpn:resnet10t' is frozen and needs pretrained parameters"
     ):
         dmt.fit("scenes", out=tmp_path / "run", settings={"net": "frozen-fpn:resnet10t"}, watcher=Silent())
     assert not (tmp_path / "run").exists()

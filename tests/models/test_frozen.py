@@ -60,7 +60,7 @@ def test_all_of_a_tuned_net_learns_but_what_its_batchnorm_knows(generator: torch
 @pytest.mark.parametrize("start", [None, "random"])
 def test_it_needs_a_start(start: str | None, tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match="the encoder of net 'frozen:resnet18' is frozen and needs pretrained parameters; give --start"
+        ConfigError, match="the encoder of net 'frozen:resnet18' is frozen and needs pretrained parameters"
     ):
         dmt.fit("digits", out=tmp_path / "run", settings={"net": "frozen:resnet18"}, start=start, watcher=Silent())
     assert not (tmp_path / "run").exists()

@@ -13,11 +13,17 @@ def layers(net: nn.Module) -> list[_DropoutNd]:
     return [module for module in net.modules() if isinstance(module, _DropoutNd) and module.p > 0]
 
 
+def default_generator(device: torch.device) -> torch.Generator:
+    """Return the generator that dropout on a device draws from; ``cuda`` without an index is the current GPU."""
+    if device.type != "cuda":
+        return torch.default_generator
+    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+
+
 @contextmanager
 def active(net: nn.Module, seed: int, device: torch.device) -> Iterator[None]:
     """Within this context, dropout is active and seeded; afterwards, modes and the random state are restored."""
-    on_cuda = device.type == "cuda"
-    generator = torch.cuda.default_generators[device.index or 0] if on_cuda else torch.default_generator
+    generator = default_generator(device)
     found, state = layers(net), generator.get_state()
     modes = [layer.training for layer in found]
     generator.manual_seed(seed)

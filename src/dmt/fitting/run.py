@@ -118,7 +118,7 @@ def fit(
             anyway=anyway,
             folds=folds,
         )
-        execution = environment.pick_execution(joining.local_device(device), fast)
+        execution = environment.pick_execution(device, fast)
         if processes is not None and not processes.leads:
             helping.help_out(processes, execution)
         else:

@@ -52,7 +52,8 @@ def resolve(text: str, net: str) -> Start:
     if text == "random":
         if names.is_frozen(net):
             raise ConfigError(
-                f"the encoder of net '{net}' is frozen and needs pretrained parameters; give --start timm, wheel or a file"
+                f"the encoder of net '{net}' is frozen and needs pretrained parameters; "
+                f"give --start timm, wheel or a file"
             )
         return Start(text, None, text)
     if text == "timm":

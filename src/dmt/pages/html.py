@@ -21,7 +21,10 @@ class Safe(str):
 
 Child: TypeAlias = "str | float | Iterable[Child] | None"
 Cell: TypeAlias = "Child | tuple[Child, str | float | None]"
-"""Content of a table cell, or (content, sort key) if it should not be sorted by its content."""
+"""Content of a table cell, or (content, sort key) if it should not be sorted by its content.
+
+Therefore content that is a tuple of two children must be joined first.
+"""
 
 
 def text(value: Child) -> Safe:

@@ -32,13 +32,6 @@ def leads() -> bool:
     return not dist.is_available() or not dist.is_torchelastic_launched() or os.environ["RANK"] == "0"
 
 
-def local_device(name: str) -> str:
-    """Return this process's device name: before they are connected, torchrun's processes get one GPU each."""
-    if launched() and name in ("auto", "cuda") and torch.cuda.is_available():
-        return f"cuda:{os.environ['LOCAL_RANK']}"
-    return name
-
-
 @contextmanager
 def joined() -> Iterator[Processes | None]:
     """Connect all processes of torchrun; yield None if this process was not started by torchrun.

@@ -96,10 +96,12 @@ class Stop:
 
 def seconds(text: str) -> float:
     """Parse a budget such as ``90``, ``90s``, ``9m`` or ``1h30m`` to seconds."""
-    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", text.strip())
+    number = r"(\d+(?:\.\d+)?)"
+    bare = re.fullmatch(number, text.strip())  # only alone: 1h30 would be ambiguous
+    match = bare or re.fullmatch(rf"(?:(\d+)h)?(?:(\d+)m)?(?:{number}s)?", text.strip())
     if not match or not any(match.groups()):
         raise ConfigError(f"a budget looks like 90s, 9m or 1h30m, not '{text}'")
-    hours, minutes, rest = (float(each or 0) for each in match.groups())
+    hours, minutes, rest = (0.0, 0.0, float(bare[0])) if bare else (float(each or 0) for each in match.groups())
     total = 3600 * hours + 60 * minutes + rest
     if total <= 0:
         raise ConfigError(f"a budget must be longer than '{text}'")

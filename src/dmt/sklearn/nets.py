@@ -172,6 +172,10 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if names.is_frozen(name) or (X.ndim == 2 and names.kind(name) not in ("mlp", None)):
                 others = "mlp-W" if X.ndim == 2 else "nets that learn as a whole"
                 raise ValueError(f"net '{name}' cannot learn from X of {X.ndim} dimensions here; take {others}")
+        if self.batch_size < 2:
+            raise ValueError(
+                f"batch_size must be 2 or more, since BatchNorm needs two samples, not {self.batch_size!r}"
+            )
         if self.augment not in augment.POLICIES:
             raise ValueError(f"augment must be one of {', '.join(augment.POLICIES)}, not {self.augment!r}")
         return lines

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dmt.core import batchnorm, batchnorm_sync, blocks, losses, streams, trees
+from dmt.core import batchnorm, batchnorm_sync, blocks, dropout, losses, streams, trees
 from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.schedule import Schedule
@@ -240,9 +240,7 @@ class Trainer:
 
     def _generator(self) -> torch.Generator:
         # torch.manual_seed would queue a call for CUDA in every step and, where CUDA is not in use, keep them all
-        if self.execution.on_cuda:
-            return torch.cuda.default_generators[self.device.index or 0]
-        return torch.default_generator
+        return dropout.default_generator(self.device)
 
     def _descend(self, inputs: Inputs) -> Tensor:
         """Compute one step: only tensor code, the same in every step, so that it can be recorded."""
