@@ -84,8 +84,7 @@ def main() -> None:
                 described = environment.describe(torch.device("cpu"))
                 kept = {
                     key: described[key] for key in ("dmt", "python", "torch", "hardware", "git") if key in described
-                }
-                kept["command"] = provenance.command(described["command"])
+                } | {"command": provenance.command(described["command"])}
                 files.write_json(record, {"environment": kept, "rows": known})
 
 
