@@ -39,7 +39,18 @@ _stage = record(
         "identity?": text,
         "steps?": count,
         "start?": maybe(text),
-        "labels?": maybe(record({"by": text, "line?": text, "fraction?": number, "copy?": text, "per_class?": flag})),
+        "labels?": maybe(
+            record(
+                {
+                    "by": text,
+                    "line?": text,
+                    "fraction?": number,
+                    "copy?": text,
+                    "per_class?": flag,
+                    "also?": listed(text),
+                }
+            )
+        ),
         "objective?": record({"weighting?": text}),
         "schedule?": record({"epochs?": number, "rate?": number, "descent?": record({"rate": number})}),
     }

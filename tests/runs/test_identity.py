@@ -27,7 +27,7 @@ OTHER: dict[str, object] = {
     "optimizer": "adamw", "decay": "kernels", "encoder": 0.5, "head_first": 0.5, "encoder_round": 0.0,
     "weight_view": "weak", "weight_every": 4, "batchnorm": "reestimate", "label_noise": 0.2, "soft_labels": True,
     "pretrain": "rotation", "epochs_pretrain": 3, "start_round": "teacher",
-    "online_stage": "fixmatch", "epochs_online_stage": 3,
+    "online_stage": "fixmatch", "epochs_online_stage": 3, "teachers": 2,
 }  # fmt: skip
 ELSEWHERE = {"epochs_oracle", "epochs_pretrain", "epochs_online_stage", "augment_weak", "augment_strong", "stop_rounds"}
 """Options that change none of DMT's stages."""
@@ -73,7 +73,7 @@ def test_every_option_is_tried_here() -> None:
     assert known == set(configuration.flat(BASE))
 
 
-@pytest.mark.parametrize("key", [key for key in OTHER if key not in ELSEWHERE])
+@pytest.mark.parametrize("key", [key for key in OTHER if key not in {*ELSEWHERE, "teachers"}])
 def test_an_option_changes_the_stages_it_can_change(key: str) -> None:
     changed = identities({key: OTHER[key]})
     assert changed["A1"] != PLAIN["A1"]
@@ -83,6 +83,11 @@ def test_an_option_changes_the_stages_it_can_change(key: str) -> None:
 def test_a_parent_changes_its_children() -> None:
     later = identities({"fractions": (0.2, 0.5, 0.6, 0.8, 1.0)})
     assert [later[name] == PLAIN[name] for name in ("A0", "A1", "A2", "A3")] == [True, True, False, False]
+
+
+def test_several_teachers_change_the_rounds_that_have_them() -> None:
+    changed = identities({"teachers": 2})
+    assert [changed[name] == PLAIN[name] for name in ("A0", "A1", "A2", "A3", "A4")] == [True, True, True, False, False]
 
 
 def test_oracle_and_seed() -> None:

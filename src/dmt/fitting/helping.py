@@ -53,7 +53,8 @@ class Helper:
     def _label(self, order: Label) -> None:
         wanted, task = order.work.stage.labels, self.runner.seen(order.work.seed)
         assert wanted is not None
-        nets = tuple(self.runner.nets.empty(wanted.line, task) for _ in wanted.copies)
+        count = len(wanted.teachers) * len(wanted.copies)
+        nets = tuple(self.runner.nets.empty(wanted.line, task) for _ in range(count))
         orders.align_nets(self.processes, nets)
         device = self.conditions.execution.device
         labeler.help_label(Teacher(nets, task, device, wanted.seen, self.processes, wanted.whole))

@@ -241,11 +241,11 @@ class Runner:
         if Store.exists(place):
             store = labeler.load(task, place)
         else:
-            by = family[wanted.by]
-            nets = tuple(self.nets.finished(by, task, wanted.line, copy) for copy in wanted.copies)
+            by = [family[name] for name in wanted.teachers]
+            nets = tuple(self.nets.finished(each, task, wanted.line, copy) for each in by for copy in wanted.copies)
             orders.give(here.processes, Label(work))
             orders.align_nets(here.processes, nets)
             teacher = Teacher(nets, task, here.execution.device, wanted.seen, here.processes, wanted.whole)
-            store = labeler.make(teacher, teaching.wish(work, by), folder, audit)
+            store = labeler.make(teacher, teaching.wish(work, by[0]), folder, audit)
             here.watcher.worked(self.labeling(work))
         return Lesson.open(store, task, folder, Journal(place / run_files.JOURNAL))

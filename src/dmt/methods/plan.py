@@ -34,6 +34,7 @@ class Labels:
         renormalized: rank labels by probabilities over each class's threshold, as CBST does (images only).
         graph: propagate the given labels over a graph of the teacher's features instead of taking its predictions
             (images only); None for predictions.
+        also: names of earlier stages whose nets of the same line label too; probabilities are averaged.
     """
 
     by: str
@@ -46,6 +47,7 @@ class Labels:
     soft: bool = neutral(False)
     renormalized: bool = neutral(False)
     graph: Graph | None = neutral(None)
+    also: tuple[str, ...] = neutral(())
 
     @property
     def whole(self) -> bool:
@@ -53,8 +55,13 @@ class Labels:
         return self.soft or self.renormalized
 
     @property
+    def teachers(self) -> tuple[str, ...]:
+        """Names of all stages whose nets label, the latest first."""
+        return (self.by, *self.also)
+
+    @property
     def copies(self) -> tuple[Copy, ...]:
-        """The teacher's nets that predict."""
+        """The nets of each teacher that predict."""
         return ("raw", "ema") if self.copy == "mean" else (self.copy,)
 
     @property
@@ -65,7 +72,8 @@ class Labels:
     @property
     def passes(self) -> float:
         """Forward passes that the label of an image takes; passes over a resized image count by its pixels."""
-        return len(self.copies) * sum(view.pixels for view in self.seen) + (self.graph is not None)
+        nets = len(self.teachers) * len(self.copies)
+        return nets * (sum(view.pixels for view in self.seen) + (self.graph is not None))
 
 
 @dataclass(frozen=True)
@@ -158,8 +166,8 @@ class Stage:
     @property
     def parents(self) -> tuple[str, ...]:
         """Stages that must be finished before this one."""
-        teacher = None if self.labels is None else self.labels.by
-        return tuple(dict.fromkeys(name for name in (self.start, teacher) if name is not None))
+        teachers = () if self.labels is None else self.labels.teachers
+        return tuple(dict.fromkeys(name for name in (self.start, *teachers) if name is not None))
 
 
 @dataclass(frozen=True)

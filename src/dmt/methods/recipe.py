@@ -16,7 +16,7 @@ OnlineStage = Literal[
 ]
 Value = TypeVar("Value", int, float, float | None, RoundStart)
 
-BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2", "start_round")
+BY_ROUND = ("epochs_round", "rate_round", "mixup_round", "gamma", "gamma2", "start_round", "teachers")
 """Options that may be a list with one value for each round."""
 
 
@@ -33,6 +33,7 @@ class Round:
         gamma: γ1.
         gamma2: γ2; None for γ1.
         start: whether its net is fresh or continues its teacher's.
+        teachers: how many finished nets label, the latest ones.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Round:
     gamma: float
     gamma2: float | None
     start: RoundStart
+    teachers: int
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,12 @@ class Recipe:
     )
     ema: float | None = option(0.999, "decay of the EMA copy kept of every net, or none for no copy")
     labeler: Labeler = option("raw", "which copy of a net labels for the next: raw, ema, or the mean of both (ours)")
+    teachers: int | tuple[int, ...] = option(
+        1,
+        "label by the mean of this many nets (ours): of the stage before and of earlier ones, Baselines left out; a "
+        "list for one value per round",
+        neutral=True,
+    )
     labeling_views: tuple[str, ...] = option(
         (),
         "additional passes to average an image's label over (ours): flip, dropout; for pixels also scales, e.g. 0.75",
@@ -170,6 +178,7 @@ class Recipe:
             "weight_every",
             "epochs_pretrain",
             "epochs_online_stage",
+            "teachers",
         )
         for key in counts:
             for value in self._values(key):
@@ -225,6 +234,7 @@ class Recipe:
                 _of_round(self.gamma, at),
                 _of_round(self.gamma2, at),
                 _of_round(self.start_round, at),
+                _of_round(self.teachers, at),
             )
             for at, fraction in enumerate(self.fractions)
         )

@@ -1,6 +1,6 @@
 """Shapes of plans: labels alone, a chain in which each net labels for the next, a pair that label for each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -56,9 +56,8 @@ def chain(recipe: Recipe, weighting: str, *, restart: bool, per_class: bool = Fa
     first = _supervised("A", recipe)
     stages = [first, *online_stages.after(first, recipe)]
     for each in recipe.rounds():
-        teacher = stages[-1].name
-        start = None if restart and each.start == "fresh" else teacher
-        stages.append(_round("A", each, recipe, weighting, _labels(recipe, teacher, "A", each.fraction), start))
+        start = None if restart and each.start == "fresh" else stages[-1].name
+        stages.append(_round("A", each, recipe, weighting, _labels(recipe, stages, "A", each), start))
     return Plan(tuple(stages), (stages[-1].name,))
 
 
@@ -92,10 +91,9 @@ def pair(recipe: Recipe, weighting: str) -> Plan:
     stages = [_supervised("A", recipe, share=share_a), _supervised("B", recipe, share=share_b)]
     stages += [after for first in tuple(stages) for after in online_stages.after(first, recipe)]
     for each in recipe.rounds():
-        a, b = stages[-2].name, stages[-1].name
         # both learn from the nets of round i − 1, never from the peer's net of this round
-        stages.append(_round("A", each, recipe, weighting, _labels(recipe, b, "B", each.fraction), a))
-        stages.append(_round("B", each, recipe, weighting, _labels(recipe, a, "A", each.fraction), b))
+        a, b = (_labels(recipe, stages, "A", each), _labels(recipe, stages, "B", each))
+        stages += [_round("A", each, recipe, weighting, b, a.by), _round("B", each, recipe, weighting, a, b.by)]
     return Plan(tuple(stages), (stages[-2].name, stages[-1].name))
 
 
@@ -154,7 +152,10 @@ def _afresh(recipe: Recipe, schedule: Schedule) -> Schedule:
     return replace(schedule, descent=replace(schedule.descent, head_first=recipe.head_first))
 
 
-def _labels(recipe: Recipe, by: str, line: Line, fraction: float) -> Labels:
+def _labels(recipe: Recipe, finished: Sequence[Stage], line: Line, given: Round) -> Labels:
+    """Return the labels of a round: by the latest net of a line and, with ``teachers``, by earlier ones, too."""
+    latest, *before = (stage for stage in reversed(finished) if line in stage.lines)
+    also = tuple(stage.name for stage in before if stage.round > 0)[: given.teachers - 1]
     views = labeling_views.sorted_names(recipe.labeling_views)
     noise, soft = recipe.pseudo_noise, recipe.soft_labels
-    return Labels(by, line, fraction, recipe.per_class, recipe.labeler, noise, views, soft)
+    return Labels(latest.name, line, given.fraction, recipe.per_class, recipe.labeler, noise, views, soft, also=also)

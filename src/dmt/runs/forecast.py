@@ -53,7 +53,7 @@ def _timed(spec: NetSpec, size: int, execution: Execution, patience: float) -> f
 def _teacher(stage: Stage) -> str:
     """Return the sources of a stage's labels: the given labels, plus an earlier stage or an online method, if any."""
     if stage.labels is not None:
-        return f"labels, {stage.labels.by}"
+        return f"labels, {' + '.join(stage.labels.teachers)}"
     return f"labels, {type(stage.objective).__name__}" if stage.objective.views else "labels"
 
 

@@ -100,7 +100,8 @@ class InMemory:
         pseudo, sizes = None, replace(self.task.sizes(0), labeled=len(labeled))
         steps = stage.steps(sizes)
         if stage.labels is not None:
-            pseudo = self._labels(done[stage.labels.by][stage.labels.line], stage, seed)
+            teachers = tuple(done[name][stage.labels.line] for name in stage.labels.teachers)
+            pseudo = self._labels(teachers, stage, seed)
             steps = stage.steps_over(int(pseudo.selected.sum()))
         steps = steps if longest is None else min(steps, longest)
         batches = self.task.batches(labeled, pseudo, stage.batch_plan(seed), self.execution)
@@ -140,10 +141,10 @@ class InMemory:
                     module.reset_parameters()
         return fresh
 
-    def _labels(self, teacher: nn.Module, stage: Stage, seed: int) -> PseudoLabels[Any]:
+    def _labels(self, teachers: tuple[nn.Module, ...], stage: Stage, seed: int) -> PseudoLabels[Any]:
         wanted = stage.labels
         assert wanted is not None
-        by = Teacher((teacher,), self.task, self.execution.device, wanted.seen, whole=wanted.whole)
+        by = Teacher(teachers, self.task, self.execution.device, wanted.seen, whole=wanted.whole)
         wish = Wish(wanted.fraction, wanted.per_class, wanted.noise, seed)
         if self.task.pixels:
             return labeler.pixels_in_memory(by, wish)

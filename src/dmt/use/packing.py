@@ -214,7 +214,8 @@ def _spared(folder: Folder) -> set[Path]:
         skipped = {stage.name for stage in result.skipped}
         for outline in job.stages:
             if outline["name"] not in skipped and not folder.finished(outline["place"]):
-                parents = {outline["start"], (outline["labels"] or {}).get("by")} - {None}
+                labels = outline["labels"] or {}
+                parents = {outline["start"], labels.get("by"), *labels.get("also", ())} - {None}
                 needed |= {by_name[name] for name in parents} | {outline["place"]}
     return {path for place in places - needed for path in folder.stage(place).glob("step-*/*.safetensors")}
 
