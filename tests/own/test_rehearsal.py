@@ -133,6 +133,7 @@ MACHINES = {
     "a GPU": Machine(reading=0.002, passing=5e-5, cold=2.0),
     "a CPU": Machine(reading=0.005, passing=0.002),
     "a CPU that others use": Machine(reading=0.005, passing=0.06, cold_look=1.0),
+    "encoders are exported first": Machine(reading=0.005, passing=0.06, cold_look=7.0),
     "a large net on a CPU": Machine(reading=0.01, passing=0.1),
     "a huge net on a CPU, photos of a large camera": Machine(reading=0.1, passing=1.0),
 }

@@ -40,9 +40,6 @@ FEW, SOME = 8, 64
 BY_ONNX = 0.5
 """Time of an encoder on a CPU with ONNX Runtime relative to torch: 16 of 32 ms per image for Lite0."""
 
-COLD = 4
-"""A cold first measurement is repeated if it took at most this many times the available time."""
-
 WARM_UP = 3
 """Number of steps needed to time one, since the first runs cold."""
 
@@ -196,14 +193,12 @@ class _Trial:
             for _ in inference.logits(net, self.task, images.take(torch.arange(count)), device):
                 pass
 
-        count = min(2, len(images))
-        # the first pass loads libraries and selects kernels, which may take a hundred times as long
-        slowest = timing.seconds(lambda: see(count), device, 0.0) / count
-        if slowest * count <= COLD * patience:
-            slowest = timing.seconds(lambda: see(count), device, 0.0) / count
-        if slowest * count > patience:
+        # the first pass loads libraries, selects kernels and exports encoders, which may take a thousand times as long
+        see(1)
+        slowest = timing.seconds(lambda: see(1), device, 0.0)
+        if 2 * slowest > patience:
             return slowest
-        count = max(count, min(len(images), int(patience / (WARM_UP * max(slowest, 1e-9)))))
+        count = min(len(images), max(2, int(patience / (WARM_UP * max(slowest, 1e-9)))))
         see(count)  # warm up for this batch size, too
         return timing.seconds(lambda: see(count), device, patience / WARM_UP) / count
 
