@@ -1,21 +1,25 @@
-"""How long must first nets train on a folder of many masks? Baselines of several lengths, and DMT after them.
+"""How long must nets train on folders of masks? Baselines of several lengths, and DMT after them.
 
-    python -m benchmarks.mask_lengths --voc DIR --runs RUNS --masks 200 500 --steps 400 1600 --dmt --at-once 2 --out OUT
-    python -m benchmarks.mask_lengths --voc DIR --runs RUNS --device cuda --steps 1000 3000 --one-net --out OUT
+    python -m benchmarks.mask_lengths voc200 voc500 --voc DIR --runs RUNS --steps 400 1600 --dmt --at-once 2 --out OUT
+    python -m benchmarks.mask_lengths polyps --folders DIR --runs RUNS --steps 400 1600 --dmt --out OUT
+    python -m benchmarks.mask_lengths voc500 --voc DIR --runs RUNS --device cuda --steps 1000 3000 --one-net --out OUT
 
-PASCAL VOC as somebody's folder: of the images of ``train_aug``, shuffled with seed 1, the first ones are labeled, the
-next ones are unlabeled, and the last 400 are ``test/``; images of ``val`` are not used. Every fit is `dmt fit FOLDER
---no-folds --set epochs=N` with the defaults of the device. ``DIR`` has the flat layout: images, masks, splits,
-classes.txt. Fits that are in the record, ``--out``/mask_lengths_cpu.json or mask_lengths_cuda.json, are not repeated.
-Those that run at the same time share the machine: their scores are valid, but their seconds are not.
+``vocN`` is PASCAL VOC as somebody's folder: of the images of ``train_aug``, shuffled with seed 1, the first N are
+labeled, the next ones are unlabeled, and the last 400 are ``test/``; images of ``val`` are not used. ``--voc`` has the
+flat layout: images, masks, splits, classes.txt. Other names are those of archives in ``--folders``. Every fit is `dmt
+fit FOLDER --no-folds --set epochs=N` with the defaults of the device. Fits that are in the record,
+``--out``/mask_lengths_cpu.json or mask_lengths_cuda.json, are not repeated. Those that run at the same time share the
+machine: their scores are valid, but their seconds are not.
 """
 
 import argparse
 import math
 import os
 import random
+import re
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,6 +28,7 @@ from typing import Any
 
 from benchmarks import provenance
 from dmt import files
+from dmt.data.folders import photos
 from dmt.results import reading
 from dmt.runs import environment
 from dmt.runs.folder import Folder
@@ -35,25 +40,36 @@ BATCH = {"cpu": 8, "cuda": 16}
 
 @dataclass(frozen=True)
 class Fit:
-    """One fit: a folder with this many masks, and the length of its first nets."""
+    """One fit: a folder, the length of its first nets, and other options that are not the defaults."""
 
-    masks: int
-    unlabeled: int
+    folder: str
     steps: int
     method: str
-    one_net: bool
+    one_net: bool = False
+    changes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        return f"voc{self.masks}-{self.steps}-{self.method}{'-one' if self.one_net else ''}"
+        return "-".join((self.folder, str(self.steps), self.method, *("one",) * self.one_net, *self.changes))
 
     def words(self, folder: Path, run: Path, device: str) -> list[str]:
         """Return the arguments of `dmt`."""
-        epochs = max(1, round(self.steps / math.ceil(self.masks / BATCH[device])))
-        only = {"shape": "chain", "net_b": "none", "share": "none"} if self.one_net else {}
-        chosen = [word for key, value in ({"epochs": epochs} | only).items() for word in ("--set", f"{key}={value}")]
+        epochs = max(1, round(self.steps / math.ceil(len(photos.open_folder(folder).labeled) / BATCH[device])))
+        only = ["shape=chain", "net_b=none", "share=none"] if self.one_net else []
+        chosen = [word for each in (f"epochs={epochs}", *only, *self.changes) for word in ("--set", each)]
         words = ["--method", self.method, "--no-folds", "--start", "wheel", "--device", device, "--out", str(run)]
         return ["fit", str(folder), *words, *chosen]
+
+
+def folder_of(given: argparse.Namespace, name: str) -> Path:
+    """Return a folder of images with masks, made if it is not there."""
+    found = re.fullmatch(r"voc(\d+)", name)
+    if found is not None:
+        return write_folder(given.voc, given.runs / f"{name}-{given.unlabeled}", int(found[1]), given.unlabeled)
+    if not (given.runs / name).exists():
+        with tarfile.open(given.folders / f"{name}.tar.gz") as archive:
+            archive.extractall(given.runs, filter="data")
+    return given.runs / name  # type: ignore[no-any-return]
 
 
 def write_folder(voc: Path, root: Path, masks: int, unlabeled: int) -> Path:
@@ -95,56 +111,68 @@ def measure(given: argparse.Namespace, waiting: list[Fit]) -> None:
     """Run the fits that are not in the record, several at once if asked to, and record each when it ends."""
     record = given.out / f"mask_lengths_{given.device}.json"
     rows: list[dict[str, Any]] = files.read_json(record)["rows"] if record.exists() else []
-    waiting = [fit for fit in waiting if asdict(fit) not in [row["fit"] for row in rows]]
+    waiting = [fit for fit in waiting if fit.name not in {row["name"] for row in rows}]
     described = environment.describe(environment.pick_device(given.device))
     kept = {key: described[key] for key in ("dmt", "python", "torch", "hardware", "git") if key in described}
     about = kept | {"command": provenance.command(described["command"])}
-    threads = {} if given.at_once == 1 else {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // given.at_once))}
-    running: dict[Fit, tuple[subprocess.Popen[bytes], Path]] = {}
+    running: dict[Fit, subprocess.Popen[bytes]] = {}
     while running or waiting:
         while waiting and len(running) < given.at_once:
             fit = waiting.pop(0)
-            folder = write_folder(given.voc, given.runs / f"voc{fit.masks}-{fit.unlabeled}", fit.masks, fit.unlabeled)
-            run = given.runs / fit.name
-            command = [sys.executable, "-m", "dmt", *fit.words(folder, run, given.device)]
-            with run.with_suffix(".log").open("wb") as log:
-                running[fit] = (
-                    subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=os.environ | threads),
-                    run,
-                )
+            running[fit] = begin(given, fit)
         time.sleep(0.5)
-        for fit, (process, run) in list(running.items()):
+        for fit, process in list(running.items()):
             if process.poll() is None:
                 continue
             del running[fit]
             if process.returncode:
-                tail = run.with_suffix(".log").read_text(errors="replace").splitlines()[-1:]
+                tail = log_of(given, fit).read_text(errors="replace").splitlines()[-1:]
                 print(f"{fit.name}: exit {process.returncode}: {' '.join(tail)}", flush=True)
                 continue
-            rows.append({"fit": asdict(fit), "at_once": given.at_once} | outcome(run))
+            rows.append({"name": fit.name, "fit": asdict(fit), "at_once": given.at_once} | outcome(run_of(given, fit)))
             print(rows[-1], flush=True)
             files.write_json(record, {"environment": about, "rows": rows})
 
 
+def begin(given: argparse.Namespace, fit: Fit) -> subprocess.Popen[bytes]:
+    """Start a fit in a process of its own, with its share of the cores."""
+    words = fit.words(folder_of(given, fit.folder), run_of(given, fit), given.device)
+    threads = str(max(1, (os.cpu_count() or 1) // given.at_once))
+    with log_of(given, fit).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dmt", *words],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"OMP_NUM_THREADS": threads},
+        )
+
+
+def run_of(given: argparse.Namespace, fit: Fit) -> Path:
+    return given.runs / f"run-{fit.name}"  # type: ignore[no-any-return]
+
+
+def log_of(given: argparse.Namespace, fit: Fit) -> Path:
+    return given.runs / f"run-{fit.name}.log"  # type: ignore[no-any-return]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--voc", type=Path, required=True, help="PASCAL VOC in the flat layout")
+    parser.add_argument("names", nargs="+", help="voc200, voc500 and so on, or names of archives")
+    parser.add_argument("--voc", type=Path, help="PASCAL VOC in the flat layout")
+    parser.add_argument("--folders", type=Path, help="archives of folders")
     parser.add_argument("--runs", type=Path, required=True, help="for folders and runs; kept between calls")
-    parser.add_argument("--masks", type=int, nargs="+", default=[200, 500], help="labeled images of a folder")
-    parser.add_argument("--unlabeled", type=int, default=1000, help="unlabeled images of a folder")
+    parser.add_argument("--unlabeled", type=int, default=1000, help="unlabeled images of a folder of VOC")
     parser.add_argument("--steps", type=int, nargs="+", required=True, help="steps of the first nets")
     parser.add_argument("--dmt", action="store_true", help="train DMT after each of them, too")
     parser.add_argument("--one-net", action="store_true", help="first nets of line A only")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another option of the fits")
     parser.add_argument("--at-once", type=int, default=1, help="fits that run beside each other")
     parser.add_argument("--device", choices=BATCH, default="cpu")
     parser.add_argument("--out", type=Path, required=True, help="for the record")
     given = parser.parse_args()
     given.runs.mkdir(parents=True, exist_ok=True)
-    method = "dmt" if given.dmt else "baseline"
-    measure(
-        given,
-        [Fit(masks, given.unlabeled, steps, method, given.one_net) for steps in given.steps for masks in given.masks],
-    )
+    method, changes = "dmt" if given.dmt else "baseline", tuple(given.set)
+    measure(given, [Fit(name, steps, method, given.one_net, changes) for steps in given.steps for name in given.names])
 
 
 if __name__ == "__main__":
