@@ -16,7 +16,7 @@ from dmt.core.execution import Execution
 from dmt.data import ragged
 from dmt.data.folders import samples
 from dmt.data.folders.contents import FolderContents
-from dmt.data.sets import PseudoLabels
+from dmt.data.sets import LabeledSet, PseudoLabels, UnlabeledSet
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
@@ -78,10 +78,10 @@ def rehearse(
 ) -> Rates:
     """Read some photos, label some images, and train a few steps of each kind of stage; keep nothing.
 
-    This takes at most about ``patience`` seconds. Nothing is compiled, which alone would take longer, so the forecast
-    includes neither the cost of compilation nor its gain in a long run. On a CPU, slow steps are timed with smaller
-    batches, since their time is proportional to the batch size. The time of kinds for which no time is left is
-    extrapolated from the other kinds or, if none was timed, from labeling.
+    This takes at most about ``patience`` seconds after the first pass of each net. Nothing is compiled, which alone
+    would take longer, so the forecast includes neither the cost of compilation nor its gain in a long run. On a CPU,
+    slow steps are timed with smaller batches, since their time is proportional to the batch size. The time of kinds for
+    which no time is left is extrapolated from the other kinds or, if none was timed, from labeling.
     """
     device = execution.device
     end = timing.now(device) + patience
@@ -94,9 +94,10 @@ def rehearse(
     trial = _Trial(config, task, execution)
     lines = "AB" if config.recipe.shape == "pair" and config.net_b not in (None, config.net) else "A"
     with execution.active():
+        end += trial.warm_up(lines)
         forwards = {line: trial.forward(patience / 4 / len(lines), line) for line in lines}
         forward = statistics.fmean(forwards.values())
-        pace, steps = forward / build.forward_share(config.net), dict[Kind, float]()
+        pace, steps = forward / _windows(task) / build.forward_share(config.net), dict[Kind, float]()
         for place, (each, stage) in enumerate(kinds.items()):
             left = end - timing.now(device)
             share, expected = left / (len(kinds) - place), pace * _work(stage, config)
@@ -120,6 +121,7 @@ def _of_features(
     device, lines = execution.device, "AB" if config.recipe.shape == "pair" else "A"
     trial = _Trial(config, task, execution)
     encoding = 0.0
+    end += trial.warm_up(lines)
     for line in lines:
         encoding += trial.forward((end - timing.now(device)) / 4, line)
     if device.type == "cpu" and importlib.util.find_spec("onnxruntime") is not None:
@@ -169,6 +171,11 @@ def _by_length(config: Config, methods: Sequence[str]) -> list[Stage]:
     return sorted(stages(config, methods), key=lambda stage: -stage.steps(sizes) * _work(stage, config))
 
 
+def _windows(task: Task) -> float:
+    """Return the mean size of an image that is labeled, in images of the training size."""
+    return task.images_to_label() / len(task.unlabeled) if len(task.unlabeled) else 1.0
+
+
 def _work(stage: Stage, config: Config) -> float:
     """Return the cost of one step, in units of a training pass over one image."""
     cost = stage.cost()
@@ -184,23 +191,35 @@ class _Trial:
     execution: Execution
     nets: dict[str, nn.Module] = field(default_factory=dict)  # nets by line, built once for all measurements
 
+    def warm_up(self, lines: str) -> float:
+        """Pass one image through the net of each line, and return the seconds that it took.
+
+        The first pass loads libraries, selects kernels and exports encoders, which takes as long as thousands of
+        images; with this time taken off its patience, a rehearsal would have to guess the rest.
+        """
+        began = timing.now(self.execution.device)
+        for line in lines:
+            self._see(1, line)
+        return timing.now(self.execution.device) - began
+
     def forward(self, patience: float, line: str = "A") -> float:
         """Return the seconds of inference per image."""
-        images = self.task.unlabeled if len(self.task.unlabeled) else self.task.labeled
-        device, net = self.execution.device, self.net(line).to(self.execution.device)
-
-        def see(count: int) -> None:
-            for _ in inference.logits(net, self.task, images.take(torch.arange(count)), device):
-                pass
-
-        # the first pass loads libraries, selects kernels and exports encoders, which may take a thousand times as long
-        see(1)
-        slowest = timing.seconds(lambda: see(1), device, 0.0)
+        device = self.execution.device
+        slowest = timing.seconds(lambda: self._see(1, line), device, 0.0)
         if 2 * slowest > patience:
             return slowest
-        count = min(len(images), max(2, int(patience / (WARM_UP * max(slowest, 1e-9)))))
-        see(count)  # warm up for this batch size, too
-        return timing.seconds(lambda: see(count), device, patience / WARM_UP) / count
+        count = min(len(self._images), max(2, int(patience / (WARM_UP * max(slowest, 1e-9)))))
+        self._see(count, line)  # warm up for this batch size, too
+        return timing.seconds(lambda: self._see(count, line), device, patience / WARM_UP) / count
+
+    @property
+    def _images(self) -> UnlabeledSet[Any] | LabeledSet[Any]:
+        return self.task.unlabeled if len(self.task.unlabeled) else self.task.labeled
+
+    def _see(self, count: int, line: str) -> None:
+        net = self.net(line).to(self.execution.device)
+        for _ in inference.logits(net, self.task, self._images.take(torch.arange(count)), self.execution.device):
+            pass
 
     def step(self, stage: Stage, patience: float) -> float:
         """Return the seconds of one training step."""
