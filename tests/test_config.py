@@ -57,7 +57,7 @@ def test_what_flat_gives_override_takes() -> None:
         (("labeling_views", "0.75"), "scales are for pixels"),
         (
             ("labeling_views", "flip"),
-            "augment to one of crop-flip, photo, paper, sane, sane-2, fixmatch, or leave flip out",
+            "augment to one of crop-flip, reflect-flip, photo, paper, sane, sane-2, fixmatch, reflect-fixmatch, or leave",
         ),
         (("epochs_round", "1,2,x"), "epochs_round must be a whole number, not 'x'"),
         (("epochs_round", "none"), "epochs_round must be a whole number, not 'none'"),
@@ -157,7 +157,8 @@ def test_the_fast_preset_is_ours_and_fits_into_ten_minutes() -> None:
     fast, paper = presets.get("cifar10-4k-fast"), presets.get("cifar10-4k")
     assert (fast.origin, fast.paper) == ("ours", {})
     assert "ours" in fast.summary
-    assert config.override(fast.config, {"augment": "paper"}).data == paper.config.data
+    views = {"augment": "paper", "augment_weak": "reflect-flip", "augment_strong": "reflect-fixmatch"}
+    assert config.override(fast.config, views).data == paper.config.data
     stages = catalogue.plan("dmt", fast.config.recipe).stages
     steps = [stage.steps(fast.config.data.sizes) for stage in stages]
     assert steps == [8480, 11948, 11948, 28840]

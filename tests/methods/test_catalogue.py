@@ -3,9 +3,11 @@ from dataclasses import replace
 import pytest
 
 from dmt import presets
+from dmt.core import ramps
 from dmt.errors import ConfigError
 from dmt.methods import catalogue, published_images
 from dmt.methods.recipe import Recipe
+from dmt.objectives.guessing import ReMixMatch
 from dmt.objectives.stored import Stored
 from dmt.objectives.truth import Supervised
 
@@ -115,10 +117,26 @@ def test_published_scores_are_of_methods_and_presets_that_exist() -> None:
         assert all(0 < score < 100 for score in scores.values())
 
 
-def test_remixmatch_with_40_labels_has_one_strong_view() -> None:
-    for data, views in (("cifar10-40", 1), ("cifar10-250", 8), ("cifar10-4k", 8)):
+def test_remixmatch_with_40_labels_has_one_strong_view_and_a_slower_ramp() -> None:
+    for data, views, ramp in (("cifar10-40", 1, 1 / 8), ("cifar10-250", 8, 1 / 64), ("cifar10-4k", 8, 1 / 64)):
         (stage,) = catalogue.plan("remixmatch", presets.get(data).config.recipe).stages
         assert len(stage.objective.views) == 1 + views
+        assert isinstance(stage.objective, ReMixMatch)
+        assert stage.objective.ramp == ramp
+
+
+@pytest.mark.parametrize("method", ["mt-seg", "gct", "augseg", "fixmatch-seg", "unimatch"])
+def test_what_decodes_learns_ten_times_as_fast_on_voc(method: str) -> None:
+    (stage,) = catalogue.plan(method, presets.get("voc-1of8").config.recipe).stages
+    assert stage.schedule.descent.rate == 1e-2
+    assert stage.schedule.descent.rate * stage.schedule.descent.encoder == pytest.approx(1e-3)
+
+
+def test_the_rate_of_co_teaching_falls_after_80_of_200_passes() -> None:
+    (stage,) = catalogue.plan("co-teaching", presets.get("cifar10-4k").config.recipe).stages
+    assert stage.schedule.epochs == 200
+    ramp = ramps.RATES[stage.schedule.rate_ramp]
+    assert [ramp(passes / 200) for passes in (0, 80, 140, 200)] == pytest.approx([1.0, 1.0, 0.5, 0.0])
 
 
 def test_published_recipes_of_cifar10_take_about_as_many_passes_as_dmt() -> None:

@@ -442,10 +442,10 @@ def mt_seg(ours: list[Logits], _: list[Logits], slow: list[Logits]) -> float:
 
 
 def cutmix_seg(ours: list[Logits], _: list[Logits], slow: list[Logits]) -> float:
-    target = p(slow[0]["weak"])
-    share = mean((target.max(1) >= 0.95).astype(float))
-    squares = ((p(pasted(ours[0]["weak"])) - pasted(target)) ** 2).sum(1)
-    return supervised(ours[0][LABELED]) + 2.0 * share * mean(squares, pasted(VALID))
+    target = pasted(p(slow[0]["weak"]))
+    share = (target.max(1) >= 0.95).mean()
+    squares = ((p(pasted(ours[0]["weak"])) - target) ** 2).sum(1)
+    return supervised(ours[0][LABELED]) + 2.0 * float(share * (squares * pasted(VALID)).mean())
 
 
 def cps(ours: list[Logits], theirs: list[Logits], _: list[Logits]) -> float:

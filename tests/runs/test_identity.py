@@ -11,6 +11,7 @@ from dmt.data.images.datasets import DATASETS
 from dmt.data.images.options import DataOptions
 from dmt.errors import ConfigError
 from dmt.methods import catalogue
+from dmt.objectives.itself import FixMatch
 from dmt.runs.identity import identify
 from dmt.tasks import classification
 
@@ -153,6 +154,13 @@ def test_views_for_labeling_change_the_rounds_once_they_are_asked_for() -> None:
 def test_what_uniform_does_not_read_does_not_split_it() -> None:
     unread = {"gamma": 5.0, "gamma_ramp": False, "weight_view": "weak", "weight_every": 4}
     assert identities(unread, "cl") == identities({}, "cl")
+
+
+def test_a_revised_loss_changes_the_stages_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = identities({}, "fixmatch")
+    monkeypatch.setattr(FixMatch, "revision", 1)
+    assert identities({}, "fixmatch") != before
+    assert identities({}) == PLAIN
 
 
 def test_the_normalization_of_the_net_counts() -> None:

@@ -32,6 +32,11 @@ def cosine_7_16(progress: float) -> float:
     return math.cos(7.0 * math.pi * progress / 16.0)
 
 
+def late_linear(progress: float) -> float:
+    """Return 1 up to 0.4 T, then a straight line to 0: Co-Teaching's learning rate."""
+    return min(1.0, (1.0 - progress) / 0.6)
+
+
 def linear(progress: float, share: float) -> float:
     """Return min(1, t/(aT)), which grows from 0 to 1 over the first share a of a stage; 1 if a is 0."""
     return min(1.0, progress / share) if share else 1.0
@@ -47,4 +52,5 @@ RATES: dict[str, Callable[[float], float]] = {
     "cosine": cosine,
     "poly": poly,
     "cosine-7-16": cosine_7_16,
+    "late-linear": late_linear,
 }

@@ -37,6 +37,7 @@ class AugSegOptions(StageOptions):
     ema: float | None = option(0.999, "decay of the EMA teacher")
     threshold: float = option(0.95, "pixels below this confidence are ignored")
     weight: float = option(1.0, "weight of the unlabeled term")
+    hard: float | None = option(None, HARD_HELP, neutral=True)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class UniMatchV2Options(StageOptions):
 
     ema: float | None = option(0.996, "decay of the EMA teacher")
     threshold: float = option(0.95, "pixels below this confidence are ignored")
+    hard: float | None = option(None, HARD_HELP, neutral=True)
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def classmix(recipe: Recipe, own: ClassMixOptions) -> Plan:
 
 
 def augseg(recipe: Recipe, own: AugSegOptions) -> Plan:
-    return one_stage(recipe, own, AugSeg(own.threshold, own.weight))
+    return one_stage(recipe, own, AugSeg(own.threshold, own.weight, hard=own.hard))
 
 
 def unimatch(recipe: Recipe, own: UniMatchOptions) -> Plan:
@@ -180,7 +182,7 @@ def unimatch(recipe: Recipe, own: UniMatchOptions) -> Plan:
 
 
 def unimatch_v2(recipe: Recipe, own: UniMatchV2Options) -> Plan:
-    return one_stage(recipe, own, UniMatchV2(own.threshold))
+    return one_stage(recipe, own, UniMatchV2(own.threshold, hard=own.hard))
 
 
 def cct(recipe: Recipe, own: CCTOptions) -> Plan:

@@ -29,6 +29,9 @@ _MIX: dict[str, Any] = {
     "epochs": 200, "labeled": 64, "unlabeled": 64, "rate": 2e-3, "rate_ramp": "constant", "optimizer": "adamw",
     "weight_decay": 0.02, "decay": "kernels", "ema": 0.999,
 }  # fmt: skip
+_NOISY: dict[str, Any] = {
+    "epochs": 200, "labeled": 128, "rate": 1e-3, "rate_ramp": "late-linear", "optimizer": "adam", "weight_decay": 0.0
+}  # fmt: skip
 CIFAR10 = Groups.of(
     FixMatchOptions(**_FIX),
     UDAOptions(**_FIX),
@@ -46,14 +49,14 @@ CIFAR10 = Groups.of(
         epochs=400, labeled=50, unlabeled=50, rate=0.05, rate_ramp="cosine", optimizer="nesterov", weight_decay=2e-4
     ),
     DeepCoTrainingOptions(epochs=200, labeled=16, unlabeled=92, rate=0.1, rate_ramp="cosine", weight_decay=1e-4),
-    CoTeachingOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
-    CoTeachingPlusOptions(epochs=200, labeled=128, rate=1e-3, optimizer="adam", weight_decay=0.0),
+    CoTeachingOptions(**_NOISY),
+    CoTeachingPlusOptions(**_NOISY),
 )
 """Optimizers and batches as published, but epochs chosen to match DMT's number of passes approximately, instead of 2²⁰
 steps. UDA's EMA copy was published with a decay of 0.9999 over 500,000 steps; in trainings this short it would lag
 behind, so it is 0.999."""
 
-FEW_LABELS = (ReMixMatchOptions(**_MIX | {"epochs": 640}, strong_views=1, weight_rotation=2.0),)
+FEW_LABELS = (ReMixMatchOptions(**_MIX | {"epochs": 640}, strong_views=1, weight_rotation=2.0, ramp=0.125),)
 """Options that were published with other values for 40 labels."""
 
 SCORES: dict[str, dict[str, float]] = {

@@ -32,26 +32,28 @@ _FRENCH: dict[str, Any] = {
     "rate": 3e-5, "rate_ramp": "constant", "optimizer": "adam", "encoder": 0.1, "weight_decay": 0.0
 }  # fmt: skip
 _EIGHT: dict[str, Any] = _POLY | {"labeled": 8, "unlabeled": 8}
+_HEAD_FASTER: dict[str, Any] = {"rate": 1e-2, "encoder": 0.1}
+"""1e-3 for the encoder, and ten times as much for what decodes its features."""
 _VIT: dict[str, Any] = _POLY | {
     "epochs": 60, "labeled": 16, "unlabeled": 16, "rate": 2e-4, "encoder": 0.025, "optimizer": "adamw",
     "weight_decay": 0.01,
 }  # fmt: skip
 
 VOC = Groups.of(
-    FixMatchSegOptions(**_EIGHT, epochs=80, rate=1e-2, encoder=0.1, weight_decay=1e-4),
-    MeanTeacherSegOptions(**_EIGHT, epochs=20, rate=1e-3),
+    FixMatchSegOptions(**_EIGHT, **_HEAD_FASTER, epochs=80, weight_decay=1e-4),
+    MeanTeacherSegOptions(**_EIGHT, **_HEAD_FASTER, epochs=20),
     CutMixSegOptions(**_FRENCH, epochs=40, labeled=10, unlabeled=10),
     CrossPseudoOptions(**_EIGHT, epochs=34, rate=1e-2, weight_decay=1e-4),
     CrossPseudoPastedOptions(**_EIGHT, epochs=34, rate=1e-2, weight_decay=1e-4),
     ClassMixOptions(**_DEEPLAB2, epochs=40, labeled=10, unlabeled=10),
-    AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4),
-    UniMatchOptions(**_EIGHT, epochs=80, rate=1e-2, encoder=0.1, weight_decay=1e-4),
+    AugSegOptions(**_POLY, **_HEAD_FASTER, epochs=80, labeled=16, unlabeled=16, weight_decay=1e-4),
+    UniMatchOptions(**_EIGHT, **_HEAD_FASTER, epochs=80, weight_decay=1e-4),
     UniMatchV2Options(**_VIT),
     CCTOptions(**_CCT),
     AdvSemiSegOptions(**_DEEPLAB2, epochs=20, labeled=10, unlabeled=10),
     S4GANOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
     S4GANMultiLabelOptions(**_DEEPLAB2, epochs=30, labeled=8, unlabeled=8),
-    GCTOptions(**_EIGHT, epochs=20, rate=1e-3),
+    GCTOptions(**_EIGHT, **_HEAD_FASTER, epochs=20),
 )
 """Options as published for PASCAL VOC, for nets that start from pretrained parameters."""
 
@@ -59,12 +61,23 @@ CITYSCAPES: tuple[MethodOptions, ...] = (
     CutMixSegOptions(**_FRENCH, epochs=60, labeled=4, unlabeled=4),
     AdvSemiSegOptions(**_DEEPLAB2, epochs=80, labeled=10, unlabeled=10),
     # published for VOC only: here with about the same number of steps
-    MeanTeacherSegOptions(**_EIGHT, epochs=73, rate=1e-3),
-    GCTOptions(**_EIGHT, epochs=73, rate=1e-3),
+    MeanTeacherSegOptions(**_EIGHT, **_HEAD_FASTER, epochs=73),
+    GCTOptions(**_EIGHT, **_HEAD_FASTER, epochs=73),
     ClassMixOptions(**_DEEPLAB2, epochs=30, labeled=2, unlabeled=2),
-    AugSegOptions(**_POLY, epochs=80, labeled=16, unlabeled=16, rate=1e-3, weight_decay=1e-4, ema=0.996, threshold=0.0),
+    AugSegOptions(
+        **_POLY,
+        epochs=240,
+        labeled=16,
+        unlabeled=16,
+        rate=1e-2,
+        weight_decay=5e-4,
+        ema=0.996,
+        threshold=0.0,
+        hard=0.04,
+    ),
     FixMatchSegOptions(**_EIGHT, epochs=240, rate=5e-3, weight_decay=1e-4, threshold=0.0, hard=0.16),
     UniMatchOptions(**_EIGHT, epochs=240, rate=5e-3, weight_decay=1e-4, threshold=0.0, hard=0.16),
+    UniMatchV2Options(**_VIT | {"epochs": 180, "labeled": 8, "unlabeled": 8}, hard=0.16),
     CrossPseudoOptions(**_EIGHT, epochs=137, rate=2e-2, weight_decay=1e-4, weight=6.0, hard=0.08),
     CrossPseudoPastedOptions(
         **_POLY, epochs=137, labeled=16, unlabeled=16, rate=4e-2, weight_decay=1e-4, weight=5.0, hard=0.08
@@ -74,7 +87,8 @@ CITYSCAPES: tuple[MethodOptions, ...] = (
     S4GANMultiLabelOptions(**_DEEPLAB2, epochs=100, labeled=8, unlabeled=8, threshold=0.7, judge_rate=1e-5),
 )
 """Options for Cityscapes of methods that were published with other options for it, or that need others. The shares of
-hard pixels are 200,000 of 2 × 801² as in the code of UniMatch, and 50,000 of 800² as in that of CPS."""
+hard pixels are 200,000 of 2 × 801² as in the code of UniMatch, 100,000 of 4 × 800² as in that of AugSeg, and 50,000 of
+800² as in that of CPS."""
 
 SCORES: dict[str, dict[str, float]] = {
     "voc-1of106": {"cutmix-seg": 53.79},

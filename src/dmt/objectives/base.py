@@ -186,6 +186,9 @@ class Objective(ABC):
     features: ClassVar[bool] = False
     """Whether `loss` takes features from the nets and decodes them itself (`DividedNet`)."""
 
+    revision: ClassVar[int] = 0
+    """Increased when the same options start to train differently: older runs of this objective are then refused."""
+
     input_gradient: ClassVar[bool] = False
     """Whether `loss` takes gradients with respect to images: such steps are neither compiled nor captured."""
 

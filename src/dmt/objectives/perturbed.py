@@ -93,6 +93,7 @@ class UniMatchV2(Objective):
         threshold: pixels below this confidence are ignored.
         area: range of the share of the image that a box covers.
         share: probability that an image gets a box.
+        hard: in the labeled term, train on hard pixels only, at least this share of all; None for all pixels.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, *VIEWS)
@@ -103,6 +104,7 @@ class UniMatchV2(Objective):
     threshold: float = 0.95
     area: tuple[float, float] = (0.02, 0.4)
     share: float = 0.5
+    hard: float | None = neutral(None)
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.labeled + 2 * shape.unlabeled, shape.unlabeled)
@@ -112,7 +114,7 @@ class UniMatchV2(Objective):
 
     def loss(self, cast: Cast, batch: Batch, draw: PerturbedDraw) -> Loss:
         size = batch.truth.shape[1:]
-        labeled = supervised(cast.net(batch.images), batch)
+        labeled = supervised(cast.net(batch.images), batch, self.hard)
         target = sure(cast.teacher(batch.views[WEAK]))
         features = cast.divided.features(torch.cat(pasted_views(batch, draw)))
         masks = complementary_masks(features, draw)

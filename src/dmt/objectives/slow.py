@@ -81,8 +81,8 @@ class CutMixSeg(Objective):
     """CE(x, y) + w·s·mean Σ_c (p_f(pasted) − q_f' pasted)², s the share of confident pixels (French et al. 2020).
 
     A box of another image is pasted into each image; the targets are the EMA copy's probabilities, pasted in the same
-    way. s is one number for the whole batch: the share of its pixels at which the EMA copy's confidence reaches the
-    threshold.
+    way. s is one number for the whole batch: the share of pixels at which the pasted target's confidence reaches the
+    threshold. Both are means over all pixels; padding adds 0 to the squares.
 
     Attributes:
         threshold: threshold of the EMA copy's confidence.
@@ -93,6 +93,7 @@ class CutMixSeg(Objective):
     views: ClassVar[tuple[str, ...]] = (WEAK,)
     labeled_view: ClassVar[str] = WEAK
     slow: ClassVar[bool] = True
+    revision: ClassVar[int] = 1
 
     threshold: float = 0.97
     weight: float = 1.0
@@ -109,9 +110,9 @@ class CutMixSeg(Objective):
         paste, images = draw.paste, batch.views[WEAK]
         labeled = supervised(cast.net(batch.images), batch)
         guess = cast.teacher(images)
-        share = losses.mean_over((sure(guess)[0] >= self.threshold).float(), batch.valid)
-        valid = None if batch.valid is None else paste.apply(batch.valid)
+        share = (paste.apply(sure(guess)[0]) >= self.threshold).float().mean()
         found = cast.net(paste.apply(images)).softmax(1)
-        unlabeled = losses.mean_over(losses.squared(found, paste.apply(guess.softmax(1)), summed=True), valid)
+        squares = losses.squared(found, paste.apply(guess.softmax(1)), summed=True)
+        unlabeled = (squares if batch.valid is None else squares * paste.apply(batch.valid)).mean()
         logged = detached(labeled=labeled, unlabeled=unlabeled, kept=share)
         return Loss(labeled + self.weight * share * unlabeled, logged)

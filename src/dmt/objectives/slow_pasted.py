@@ -14,6 +14,7 @@ from dmt.core import losses, pasting, trees
 from dmt.core.pasting import ClassDraw, Paste
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
 from dmt.objectives.itself import supervised, sure
+from dmt.options import neutral
 from dmt.types import IGNORE, STRONG, WEAK, Batch, BatchShape
 
 
@@ -90,6 +91,7 @@ class AugSeg(Objective):
         weight: w.
         box: a and b of the relative area 1 − Beta(a, b) of boxes.
         patch: a and b likewise for labeled patches.
+        hard: in the labeled term, train on hard pixels only, at least this share of all; None for all pixels.
     """
 
     views: ClassVar[tuple[str, ...]] = (WEAK, STRONG)
@@ -100,6 +102,7 @@ class AugSeg(Objective):
     weight: float = 1.0
     box: tuple[float, float] = (4.0, 4.0)
     patch: tuple[float, float] = (8.0, 2.0)
+    hard: float | None = neutral(None)
 
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.images, shape.unlabeled)
@@ -117,7 +120,7 @@ class AugSeg(Objective):
         )
 
     def loss(self, cast: Cast, batch: Batch, draw: AugSegDraw) -> Loss:
-        labeled = supervised(cast.net(batch.images), batch)
+        labeled = supervised(cast.net(batch.images), batch, self.hard)
         guess = cast.teacher(batch.views[WEAK])
         confidence, labels = sure(guess)
         valid = torch.ones_like(labels, dtype=torch.bool) if batch.valid is None else batch.valid

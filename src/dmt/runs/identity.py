@@ -114,4 +114,5 @@ def _data(config: Config, stage: Stage) -> dict[str, Any]:
 
 
 def _options(stage: Stage) -> dict[str, Any]:
-    return {"kind": type(stage.objective).__name__} | options.content(stage.objective)
+    revision = {"revision": stage.objective.revision} if stage.objective.revision else {}
+    return {"kind": type(stage.objective).__name__} | revision | options.content(stage.objective)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from PIL import Image
 from torch import Tensor
+from torch.nn import functional as F
 
 from dmt.data.images import geometry
 from dmt.data.images.geometry import CropFlip
@@ -43,6 +44,16 @@ def test_crop_flip_equals_a_loop_over_padded_images(shape: tuple[int, int, int])
         assert torch.equal(result[i], expected)
     assert result.dtype == torch.uint8
     assert torch.equal(images, before)
+
+
+def test_borders_are_reflected_like_torch_pads() -> None:
+    images = torch.randint(0, 256, (6, 3, 7, 5), dtype=torch.uint8, generator=generator(1))
+    draws = geometry.draw_crop_flip(6, 4, flip=True, generator=generator(2), device="cpu")
+    padded = F.pad(images.float(), (4, 4, 4, 4), mode="reflect").to(torch.uint8)
+    found = geometry.crop_flip(images, draws, fill=None)
+    for image, whole, dx, dy, flipped in zip(found, padded, *draws, strict=True):
+        window = whole[:, 4 + dy : 11 + dy, 4 + dx : 9 + dx]
+        assert torch.equal(image, window.flip(-1) if flipped else window)
 
 
 def test_crop_flip_fills_only_where_the_window_leaves_the_image() -> None:

@@ -50,7 +50,7 @@ class Crop:
     """A random crop of the padded image, then a random horizontal flip if ``flip``."""
 
     padding: int
-    fill: int
+    fill: int | None  # value of the padding; None to pad with the image's reflection
     flip: bool
 
     @property
@@ -173,7 +173,7 @@ class Faded:
     def apply(self, images: Tensor, draws: tuple[CropFlip, Tensor, Hole]) -> Tensor:
         crop, factors, hole = draws
         cropped = self.crop.apply(images, crop).float() * factors[:, None, None, None]
-        return cut_hole(cropped.clamp(0, 255).to(torch.uint8), hole, self.hole, self.crop.fill)
+        return cut_hole(cropped.clamp(0, 255).to(torch.uint8), hole, self.hole, self.crop.fill or 0)
 
 
 @dataclass(frozen=True)
@@ -207,17 +207,22 @@ class Stronger:
 
 
 _CIFAR = Crop(padding=4, fill=128, flip=True)
+_REFLECTED = Crop(padding=4, fill=None, flip=True)
 
 POLICIES: dict[str, Augment] = {
     "none": Nothing(),
     "shift": Crop(padding=1, fill=0, flip=False),
     "crop-flip": _CIFAR,
+    "reflect-flip": _REFLECTED,
     "photo": Photo(area=(0.5, 1.0), aspect=4 / 3, light=0.2),
     "paper": Strong(_CIFAR, randaugment.POLICIES["paper"]),
     "sane": Strong(_CIFAR, randaugment.POLICIES["sane"]),
     "sane-2": Strong(_CIFAR, randaugment.POLICIES["sane"], operations=2),
     "faded": Faded(Crop(padding=1, fill=0, flip=False), brightness=0.5, hole=0.4),
     "fixmatch": Stronger(_CIFAR, randaugment.POLICIES["fixmatch"], randaugment.FIXMATCH_POOL, 2, 0.5, hole=0.5),
+    "reflect-fixmatch": Stronger(
+        _REFLECTED, randaugment.POLICIES["fixmatch"], randaugment.FIXMATCH_POOL, 2, 0.5, hole=0.5
+    ),
 }
 
 

@@ -35,15 +35,29 @@ def draw_crop_flip(
     return CropFlip(dx, dy, coin.bool() if flip else torch.zeros_like(coin, dtype=torch.bool))
 
 
-def crop_flip(images: Tensor, draws: CropFlip, fill: int) -> Tensor:
-    """Shift each image (N, C, H, W) by its window, with `fill` outside of the image, then mirror; the size stays."""
+def crop_flip(images: Tensor, draws: CropFlip, fill: int | None) -> Tensor:
+    """Shift each image (N, C, H, W) by its window, then mirror; the size stays.
+
+    Args:
+        images: the images.
+        draws: windows, and which images to mirror.
+        fill: value outside of the image; None to reflect the image at its outermost pixels.
+    """
     height, width = images.shape[-2:]
     x = torch.arange(width, device=images.device)
     # The crop comes first: mirroring reverses the window, not the image below it.
     x = torch.where(draws.flipped[:, None], width - 1 - x, x)  # (N, W)
     columns = x + draws.dx[:, None]
     rows = torch.arange(height, device=images.device) + draws.dy[:, None]  # (N, H)
-    return _sample(images, rows[:, :, None], columns[:, None, :], fill)
+    if fill is None:
+        rows, columns = _reflected(rows, height), _reflected(columns, width)
+    return _sample(images, rows[:, :, None], columns[:, None, :], fill or 0)
+
+
+def _reflected(places: Tensor, length: int) -> Tensor:
+    """Reflect places outside of 0 … length − 1, by less than the length, at the first and the last one."""
+    places = places.abs()
+    return torch.where(places < length, places, 2 * (length - 1) - places)
 
 
 class Part(NamedTuple):
