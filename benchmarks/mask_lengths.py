@@ -7,12 +7,14 @@
 ``vocN`` is PASCAL VOC as somebody's folder: of the images of ``train_aug``, shuffled with seed 1, the first N are
 labeled, the next ones are unlabeled, and the last 400 are ``test/``; images of ``val`` are not used. ``--voc`` has the
 flat layout: images, masks, splits, classes.txt. Other names are those of archives in ``--folders``. Every fit is `dmt
-fit FOLDER --no-folds --set epochs=N` with the defaults of the device. Fits that are in the record,
+fit FOLDER --no-folds --set epochs=N` with the defaults of the device; finished stages of other fits of the folder are
+taken over. Fits that are in the record,
 ``--out``/mask_lengths_cpu.json or mask_lengths_cuda.json, are not repeated. Those that run at the same time share the
 machine: their scores are valid, but their seconds are not.
 """
 
 import argparse
+import json
 import math
 import os
 import random
@@ -34,6 +36,8 @@ from dmt.runs import environment
 from dmt.runs.folder import Folder
 
 TEST = 400
+CODE = "import json, pathlib, sys, dmt; a = json.loads(sys.argv[1]); "
+CODE += "dmt.fit(**a | {'donors': list(map(pathlib.Path, a['donors']))})"
 BATCH = {"cpu": 8, "cuda": 16}
 """Images per step of first nets, as chosen by `dmt.own.schedules`."""
 
@@ -52,13 +56,13 @@ class Fit:
     def name(self) -> str:
         return "-".join((self.folder, str(self.steps), self.method, *("one",) * self.one_net, *self.changes))
 
-    def words(self, folder: Path, run: Path, device: str) -> list[str]:
-        """Return the arguments of `dmt`."""
+    def arguments(self, folder: Path, run: Path, device: str) -> dict[str, Any]:
+        """Return the arguments of `dmt.fit`, but for its donors."""
         epochs = max(1, round(self.steps / math.ceil(len(photos.open_folder(folder).labeled) / BATCH[device])))
-        only = ["shape=chain", "net_b=none", "share=none"] if self.one_net else []
-        chosen = [word for each in (f"epochs={epochs}", *only, *self.changes) for word in ("--set", each)]
-        words = ["--method", self.method, "--no-folds", "--start", "wheel", "--device", device, "--out", str(run)]
-        return ["fit", str(folder), *words, *chosen]
+        only = ("shape=chain", "net_b=none", "share=none") if self.one_net else ()
+        settings = dict(each.split("=", 1) for each in (f"epochs={epochs}", *only, *self.changes))
+        where = {"data": str(folder), "out": str(run), "device": device}
+        return where | {"method": self.method, "folds": False, "start": "wheel", "settings": settings}
 
 
 def folder_of(given: argparse.Namespace, name: str) -> Path:
@@ -136,11 +140,13 @@ def measure(given: argparse.Namespace, waiting: list[Fit]) -> None:
 
 def begin(given: argparse.Namespace, fit: Fit) -> subprocess.Popen[bytes]:
     """Start a fit in a process of its own, with its share of the cores."""
-    words = fit.words(folder_of(given, fit.folder), run_of(given, fit), given.device)
+    run = run_of(given, fit)
+    arguments = fit.arguments(folder_of(given, fit.folder), run, given.device)
+    arguments["donors"] = [str(each) for each in given.runs.glob(f"run-{fit.folder}-*/") if each != run]
     threads = str(max(1, (os.cpu_count() or 1) // given.at_once))
     with log_of(given, fit).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "dmt", *words],
+            [sys.executable, "-c", CODE, json.dumps(arguments)],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=os.environ | {"OMP_NUM_THREADS": threads},
