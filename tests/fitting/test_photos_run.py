@@ -28,6 +28,7 @@ from dmt.runs import starting
 from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stopped
 from dmt.use import exporting, scoring
+from tests.conftest import TINY
 from tests.data.folders import photo_layout
 
 CPU = torch.device("cpu")
@@ -493,3 +494,33 @@ def test_export_to_onnx(task: str, runs: dict[str, Path], tmp_path: Path) -> Non
     exported = exporting.export(runs[task], "onnx", out=tmp_path / "net.onnx")
     assert "logits of ONNX and PyTorch differ by" in exported.summary
     assert "random images" not in exported.summary
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_a_folder_holds_is_not_set(
+    task: str, runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    for key, value in (("labels", 3), ("unlabeled", 4)):
+        with pytest.raises(ConfigError, match=rf"{key} cannot be set here, since it is what your folder holds \(\d+\)"):
+            fit(task, folders[task], tmp_path / "run", settings={key: value})
+        with pytest.raises(ConfigError, match=f"{key} cannot be set here"):
+            run.fit(folders[task], out=runs[task], settings={key: value}, device="cpu", watcher=Silent())
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_the_name_of_a_data_set_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").mkdir()
+    notes = Notes()
+    run.fit("digits", out="run", method="baseline", settings=TINY | {"epochs": 1}, watcher=notes)
+    assert "digits is a data set of dmt list; for your folder of that name, write ./digits" in notes
+
+
+def test_reports_tell_two_folders_apart(tmp_path: Path) -> None:
+    for name in ("hall", "garden"):
+        folder = write("images", tmp_path / name, test=2 if name == "hall" else 3)
+        run.fit(folder, out=tmp_path / "runs" / name, method="baseline", settings=BRIEF | SMALL["images"], device="cpu")
+    text = str(Report.read([tmp_path / "runs/hall", tmp_path / "runs/garden"]))
+    assert "photos hall" in text
+    assert "photos garden" in text
+    assert "photos hall" not in str(Report.read([tmp_path / "runs/hall"]))

@@ -175,6 +175,15 @@ def test_it_ships_unless_validation_objects(digits: Path, tmp_path: Path, comman
     assert "is used alone" not in said
 
 
+def test_a_handful_of_validation_images_objects_to_nothing(tiny: dict[str, object], tmp_path: Path) -> None:
+    """All draws of one image score the same: with a standard error of 0, every difference would count."""
+    settings = tiny | {"shape": "pair", "epochs": 1, "validation": 10}
+    (job,) = dmt.fit("digits", out=tmp_path, method="baseline", settings=settings, watcher=Silent()).jobs
+    assert job.both is not None
+    assert set(job.both.scores) == {"validation", "test"}
+    assert (job.both.error, job.objection) == (None, None)
+
+
 def test_without_validation_nothing_objects(tiny: dict[str, object], tmp_path: Path) -> None:
     settings = tiny | {"shape": "pair", "epochs": 1, "validation": 0}
     (job,) = dmt.fit("digits", out=tmp_path, method="baseline", settings=settings, watcher=Silent()).jobs

@@ -28,7 +28,7 @@ def lines(
     own, settings = folder_policy.own_folder(data), configuration.given(settings)
     if own is not None:
         preset = choosing.choose(own, execution.device, Asked.of(settings, {})).preset
-        config = configuration.override(preset.config, settings)
+        config = choosing.override(preset.config, settings)
         yield from _of_folder(own, method, config, execution, time)
     else:
         config = configuration.override(presets.get(data).config, settings)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dmt import config as configuration
 from dmt import presets
 from dmt.config import Config
 from dmt.errors import ConfigError, RunError, instead
@@ -52,7 +51,7 @@ def prepare(images: Path, request: Request, folder: Folder, conditions: Conditio
     preset, notes = _chosen(images, request, folder, conditions)
     warnings = _errors(images, request, folder, conditions)
     settings = _settings(request, folder)
-    config = configuration.override(preset.config, settings)
+    config = choosing.override(preset.config, settings)
     methods = request.methods_or(*_usual(config, request.baseline, folder))
     notes += _instead(settings) if notes else ()
     if request.budget is None or not methods or folder.begun:

@@ -166,7 +166,9 @@ def _prepare(asked: Request, folder: Folder, conditions: Conditions) -> Prepared
         return folder_policy.prepare(images, asked, folder, conditions)
     preset = presets.get(str(asked.data))
     config = configuration.override(preset.config, asked.settings)
-    return Prepared(preset, config, asked.methods_or(catalogue.default().name))
+    shadows = Path(preset.name).is_dir()
+    notes = (f"{preset.name} is a data set of dmt list; for your folder of that name, write ./{preset.name}",)
+    return Prepared(preset, config, asked.methods_or(catalogue.default().name), notes=notes if shadows else ())
 
 
 def _head(prepared: Prepared, starts: Starts, runner: Runner) -> dict[str, Any]:

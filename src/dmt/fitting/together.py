@@ -1,6 +1,5 @@
 """Both nets of a pair as one net, the mean of their probabilities, scored once when their job is finished."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +26,9 @@ from dmt.types import ProgressCallback
 
 SpecOf = Callable[[str], NetSpec]
 """A function from a line to the specification of its net."""
+
+FEWEST = 20
+"""Number of validation images from which one net may be preferred to both."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Measured:
     Attributes:
         scores: scores by split.
         said: evidence by split.
-        error: standard error of the validation score of the better single net; None without validation.
+        error: standard error of the validation score of the better single net; None with fewer than `FEWEST`
+            validation images.
     """
 
     nets: tuple[Net, ...]
@@ -116,8 +119,13 @@ def measure(pair: Nets, on_progress: ProgressCallback) -> Measured:
     return Measured(pair.nets, scores, said, _standard_error(pair) if "validation" in splits else None)
 
 
-def _standard_error(pair: Nets) -> float:
-    """Return the bootstrap standard error of the validation score of the net that validation prefers."""
+def _standard_error(pair: Nets) -> float | None:
+    """Return the bootstrap standard error of the validation score of the net that validation prefers.
+
+    Return None for fewer than `FEWEST` images: draws of one image are all alike, so that any difference would count.
+    """
+    if len(pair.task.validation) < FEWEST:
+        return None
     stage, copy = max(pair.nets, key=lambda each: preference(*each))
     found = stage.evidence("validation", copy)
     if found is None:  # from a release that kept no evidence
@@ -127,4 +135,4 @@ def _standard_error(pair: Nets) -> float:
         )[1]
     drawn = evidence.spread([found], [])
     known = drawn[~np.isnan(drawn)]
-    return float(known.std()) if len(known) else math.nan
+    return float(known.std()) if len(known) else None

@@ -2,17 +2,20 @@
 
 import math
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from dmt import config as configuration
 from dmt import presets
 from dmt.config import Config
 from dmt.data.folders import photo_files, photos, samples
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
-from dmt.errors import DataError
+from dmt.errors import ConfigError, DataError
 from dmt.methods.recipe import Recipe
 from dmt.models import names
 from dmt.own import choosing_pixels, folds, known_nets, schedules
@@ -38,6 +41,15 @@ If fewer could be held out and there is a test set to measure on, all labels are
 """
 
 
+COUNTED = {
+    "labels": "to train on fewer, move some from labeled/ to unlabeled/",
+    "unlabeled": "to use fewer, move some out of the folder",
+    "classes": "to change them, rename or move the folders of the classes",
+    "palette": "to change it, write colors into classes.txt",
+}
+"""Options that say what a folder holds, and what to do instead of setting them."""
+
+
 @dataclass(frozen=True)
 class FolderSetup:
     """A preset made for one folder, and a line of text about each choice."""
@@ -45,6 +57,16 @@ class FolderSetup:
     preset: Preset
     contents: FolderContents
     lines: tuple[str, ...]
+
+
+def override(config: Config, settings: Mapping[str, Any]) -> Config:
+    """Return the configuration for a folder with the user's settings, which may not contradict what it holds."""
+    changed = configuration.override(config, settings)
+    for key, instead in COUNTED.items():
+        holds = getattr(config.data, key, None)
+        if getattr(changed.data, key, None) != holds:
+            raise ConfigError(f"{key} cannot be set here, since it is what your folder holds ({holds}); {instead}")
+    return changed
 
 
 def choose(folder: Path, device: torch.device, asked: Asked | None = None) -> FolderSetup:

@@ -68,7 +68,7 @@ def _ramp() -> list[int]:
 def sections(study: Study, method: str) -> Safe | None:
     """Return predictions and pseudo labels of the first seed that has pictures (finished jobs first), or None."""
     for job in sorted(study.of(method, finished=False), key=lambda each: (not each.finished, each.seed)):
-        folder = run_files.samples(studies.folder_of(job), job.seed)
+        folder = run_files.samples(job.run, job.seed)
         names = sorted(path.name.removesuffix("-image.png") for path in folder.glob("*-image.png"))
         if names:
             parts = [_legend(study), _rows(study, job, folder, names), _strips(job, folder, names)]

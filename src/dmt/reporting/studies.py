@@ -78,7 +78,7 @@ class Study:
     @cached_property
     def folders(self) -> list[Path]:
         """Folders of the runs that hold the jobs."""
-        return list(dict.fromkeys(folder_of(job) for job in self.jobs))
+        return list(dict.fromkeys(job.run for job in self.jobs))
 
     @cached_property
     def config(self) -> Config | None:
@@ -157,7 +157,7 @@ class Study:
         """Return how many labels a job was trained on, or None if unknown; the ceiling gets all of them."""
         if self.ceiling is not None and job.method == self.ceiling.name:
             return None if self.config is None else self.config.data.sizes.everything
-        path = run_files.split(folder_of(job), job.seed)
+        path = run_files.split(job.run, job.seed)
         if path.is_file():
             try:
                 return len(files.read_json(path, schemas.SPLIT)["labeled"])
@@ -172,7 +172,7 @@ def studies(paths: Iterable[Path]) -> list[Study]:
     groups: dict[tuple[object, ...], list[JobResult]] = {}
     for job in found.jobs:
         groups.setdefault((job.data, job.changes, job.origin), []).append(job)
-    several = len({folder_of(job) for job in found.jobs}) > 1
+    several = len({job.run for job in found.jobs}) > 1
     names = [_name(jobs, several) for jobs in groups.values()]
     result = []
     for number, (name, jobs) in enumerate(zip(names, groups.values(), strict=True)):
@@ -183,15 +183,10 @@ def studies(paths: Iterable[Path]) -> list[Study]:
 
 def _name(jobs: Sequence[JobResult], several: bool = False) -> str:
     """Return the name of the preset or, for a user's images, of the runs; both if there are several runs."""
-    runs = ", ".join(dict.fromkeys(folder_of(job).name for job in jobs))
+    runs = ", ".join(dict.fromkeys(job.run.name for job in jobs))
     if jobs[0].data in presets.OWN:
         return runs
     return f"{jobs[0].data} ({runs})" if several else jobs[0].data
-
-
-def folder_of(job: JobResult) -> Path:
-    """Return the folder of the run that holds a job."""
-    return job.stages[0].path.parent.parent
 
 
 def title(method: str) -> str:

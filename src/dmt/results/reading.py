@@ -88,6 +88,11 @@ class JobResult:
         return all(stage.outcome is not None for stage in self.stages)
 
     @property
+    def run(self) -> Path:
+        """The folder of the run that holds the job."""
+        return self.stages[0].path.parent.parent
+
+    @property
     def doubted(self) -> bool:
         """Whether cross-validation on a user's labels predicted no gain from rounds, so that the Baseline is used."""
         return self.helps is False

@@ -198,7 +198,10 @@ class Report:
         return [changes for changes in dict.fromkeys(job.changes for job in self.jobs) if changes]
 
     def _name(self, job: JobResult) -> str:
-        return f"{job.data} [{self._variants().index(job.changes) + 1}]" if job.changes else job.data
+        name = job.data
+        if name in presets.OWN and len({each.origin for each in self.jobs if each.data == name}) > 1:
+            name = f"{name} {job.run.name}"  # folders of images, told apart by their runs
+        return f"{name} [{self._variants().index(job.changes) + 1}]" if job.changes else name
 
     def _legend(self) -> str:
         read = {entry.options.group for job in self.jobs if (entry := catalogue.get(job.method)).options is not None}

@@ -116,7 +116,7 @@ def _default(
             settings = {**settings, "validation": count}
             lines = tuple(line for line in lines if not line.startswith("validation="))
             lines = (*lines, choosing.holding_out(setup.contents, count, " to compare settings on"))
-        config = configuration.override(setup.preset.config, settings)
+        config = choosing.override(setup.preset.config, settings)
         notes = (*setup.contents.notes, *lines)
         judges = len(setup.contents.validation) or planning.validation_images(config)
     if not judges:
