@@ -8,6 +8,7 @@ import torch
 
 import dmt
 from dmt.errors import ConfigError, RunError
+from dmt.reporting import report_file
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
@@ -101,3 +102,23 @@ def test_a_run_keeps_all_its_jobs_alike(ruined: Path, tmp_path: Path) -> None:
     assert {job.keep for job in Folder(copy).jobs()} == {"best"}
     fit(copy, "last")
     assert {job.keep for job in Folder(copy).jobs()} == {"last"}
+
+
+def test_reports_do_not_mix_rounds_that_were_chosen_differently(ruined: Path, tmp_path: Path) -> None:
+    """Two copies of a run with different rules, in either order: a row for each, and no common score."""
+    last, best = (Path(shutil.copytree(ruined, tmp_path / keep)) for keep in ("last", "best"))
+    fit(last, "last")
+    fit(best, "best")
+    single = {path.name: Report.read(path).scores["cbst"][1] for path in (last, best)}
+    assert single["best"] > single["last"] + 10
+    for paths in ([last, best], [best, last]):
+        both = Report.read(paths)
+        assert len(both.jobs) == 2
+        text = str(both)
+        for rule, score in single.items():
+            (line,) = [line for line in text.splitlines() if f", {rule} round" in line and "│" in line]
+            assert f"{score:.2f}" in line
+        with pytest.raises(RunError, match="last and of the best round"):
+            _ = both.scores
+        page = report_file.page(paths)
+        assert all(f"{score:.2f}" in page or f"{score:.1f}" in page for score in single.values())

@@ -88,6 +88,11 @@ class JobResult:
         return all(stage.outcome is not None for stage in self.stages)
 
     @property
+    def rule(self) -> str:
+        """Which round's nets are used, as in ``keep``; "last" if there is only one to choose from."""
+        return self.keep if any(stage.round for stage in self.stages) else "last"
+
+    @property
     def run(self) -> Path:
         """The folder of the run that holds the job."""
         return self.stages[0].path.parent.parent

@@ -30,11 +30,12 @@ class Report:
     jobs: tuple[JobResult, ...]
 
     @classmethod
-    def read(cls, paths: Iterable[str | Path]) -> "Report":
+    def read(cls, paths: str | Path | Iterable[str | Path]) -> "Report":
         """Read the results of run folders, without computing anything again. Jobs in several folders count once."""
         unique: dict[tuple[object, ...], JobResult] = {}
-        for job in (job for path in paths for job in reading.read(Folder(Path(path)))):
-            key = (job.data, job.changes, job.origin, job.method, job.last_place)
+        several = [paths] if isinstance(paths, str | Path) else paths
+        for job in (job for path in several for job in reading.read(Folder(Path(path)))):
+            key = (job.data, job.changes, job.origin, job.method, job.last_place, job.rule)
             if key not in unique or job.finished:  # of two copies of a job, the finished one
                 unique[key] = job
         return cls(tuple(unique.values()))
@@ -83,6 +84,11 @@ class Report:
         if len(self._kin()) > 1:
             named = ", ".join(dict.fromkeys(map(self._name, self.jobs)))
             raise RunError(f"this report is of several data sets or options: {named}; read one run, Report.read([RUN])")
+        if any(self._divided(job) for job in self.jobs):
+            raise RunError(
+                "this report has nets of the last and of the best round of one method (--keep); read one run, "
+                "Report.read([RUN])"
+            )
 
     def __repr__(self) -> str:
         """Return a short summary: data, methods, scores, seeds."""
@@ -171,13 +177,17 @@ class Report:
         """Group jobs that differ only in the seed; a Baseline comes before the jobs that are compared with it."""
         groups = []
         for kin in self._kin().values():
-            methods: dict[str, list[JobResult]] = {}
+            methods: dict[tuple[str, str], list[JobResult]] = {}
             for job in kin:
-                methods.setdefault(job.method, []).append(job)
+                methods.setdefault((job.method, job.rule), []).append(job)
             groups += [
-                jobs for _, jobs in sorted(methods.items(), key=lambda each: not catalogue.get(each[0]).baseline)
+                jobs for _, jobs in sorted(methods.items(), key=lambda each: not catalogue.get(each[0][0]).baseline)
             ]
         return groups
+
+    def _divided(self, job: JobResult) -> bool:
+        """Whether other jobs of the method, with the same options, use another round's nets."""
+        return any(each.method == job.method and each.rule != job.rule for each in self._like(job))
 
     def _kin(self) -> dict[tuple[object, ...], list[JobResult]]:
         """Group jobs that differ only in method and seed."""
@@ -201,6 +211,8 @@ class Report:
         name = job.data
         if name in presets.OWN and len({each.origin for each in self.jobs if each.data == name}) > 1:
             name = f"{name} {job.run.name}"  # folders of images, told apart by their runs
+        if self._divided(job):
+            name = f"{name}, {job.rule} round"
         return f"{name} [{self._variants().index(job.changes) + 1}]" if job.changes else name
 
     def _legend(self) -> str:
