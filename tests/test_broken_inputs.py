@@ -452,14 +452,14 @@ def test_a_folder_whose_name_has_two_lines(bases: dict[str, Path], dmt: Command,
 
 
 def test_classes_in_every_table(bases: dict[str, Path], dmt: Command, tmp_path: Path) -> None:
-    """Markup and control characters are shown, not obeyed, by the verbs that come after fit, too."""
+    """Markup, emoji codes and control characters are shown, not obeyed, by the verbs that come after fit, too."""
     folder = Path(shutil.copytree(bases["classes"], tmp_path / "mine"))
-    (folder / "labeled/disk").rename(folder / "labeled/[red]disk\x1b")
-    (folder / "test/disk").rename(folder / "test/[red]disk\x1b")
+    (folder / "labeled/disk").rename(folder / "labeled/[red]disk :smile:\x1b")
+    (folder / "test/disk").rename(folder / "test/[red]disk :smile:\x1b")
     assert fit(dmt, folder, tmp_path / "run")[0] == 0
     for words in (("score", tmp_path / "run"), ("report", tmp_path / "run")):
         assert dmt(*words)[0] == 0
-    assert says(dmt("score", tmp_path / "run")[1], ("│ class [red]disk\\x1b",))
+    assert says(dmt("score", tmp_path / "run")[1], ("│ class [red]disk :smile:\\x1b",))
     shutil.rmtree(folder / "labeled/square")
     shutil.rmtree(folder / "test/square")
     code, _, err = fit(dmt, folder, tmp_path / "run")

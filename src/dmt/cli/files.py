@@ -4,13 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dmt.cli import terminal_text
 from dmt.cli.shared_options import RunArg
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -36,7 +34,7 @@ def splits(
     if data_folder is not None:
         segment_sets.require_published(data, data_folder, terminal_text.note)
     written = published.write(out_, data, split, force=force)
-    out.print(f"{len(written)} lists in {out_}", markup=False)
+    terminal_text.show(f"{len(written)} lists in {out_}")
 
 
 @app.command()
@@ -63,9 +61,9 @@ def pack(
     total = sum(path.stat().st_size for path in packed.paths)
     which = f"{len(packed.content)} files of the run, without {len(packed.spared)} that are no longer needed"
     which = which if packed.spared else f"all {len(packed.content)} files of the run"
-    out.print(f"{which}, listed in {place / packing.INDEX}, and checked after writing", markup=False)
-    out.print(
-        f"{len(packed.paths)} files, {total / 1e6:.1f} MB in {place}; to restore: dmt unpack {place.name}", markup=False
+    terminal_text.show(f"{which}, listed in {place / packing.INDEX}, and checked after writing")
+    terminal_text.show(
+        f"{len(packed.paths)} files, {total / 1e6:.1f} MB in {place}; to restore: dmt unpack {place.name}"
     )
 
 
@@ -87,4 +85,4 @@ def unpack(
     from dmt.use import packing
 
     place = packing.unpack(packed, out_)
-    out.print(f"unpacked to {place}; repeat its fit command with --out {place} to resume", markup=False)
+    terminal_text.show(f"unpacked to {place}; repeat its fit command with --out {place} to resume")

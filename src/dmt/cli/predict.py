@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from dmt.cli import terminal_text
 from dmt.cli.shared_options import DeviceOpt, LineOpt, OneMethodOpt, OneSeedOpt, RunArg
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from dmt.use.predict import Inputs, Prediction
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command("predict")
@@ -98,7 +96,7 @@ def predict_(
     skipped.tell()
     done = "segmented" if shipped.spec.pixels else "classified"
     where = "masks and overlays in" if shipped.spec.pixels and pattern is None else "written to"
-    out.print(f"{count} images {done} by {shipped.name}; {where} {pattern or place}", markup=False)
+    terminal_text.show(f"{count} images {done} by {shipped.name}; {where} {pattern or place}")
 
 
 def _told(found: "Iterable[Prediction]", tell: "Callable[[int], None]") -> "Iterator[Prediction]":

@@ -3,16 +3,33 @@
 import contextlib
 import errno
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 
 from dmt.errors import DmtError
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 NARROWEST = 20
 """Columns of the narrowest terminal that text is fitted to."""
+
+_OUT = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+_WIDTH_IN_FILES = 110
+
+
+def show(text: str) -> None:
+    """Print a result to standard output as it is: names such as ``[red]`` and ``:smile:`` are shown, not obeyed."""
+    _OUT.print(text)
+
+
+def show_table(table: "Table", columns: int | None) -> None:
+    """Print a table to standard output, in a terminal of that many columns or, if it is None, in a file."""
+    wide = columns or max(_WIDTH_IN_FILES, _OUT.width)
+    Console(highlight=False, markup=False, emoji=False, width=wide).print(table)
 
 
 def line(error: Exception) -> str:
