@@ -2,7 +2,9 @@
 
 import contextlib
 import errno
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 NARROWEST = 20
 """Columns of the narrowest terminal that text is fitted to."""
@@ -83,7 +86,16 @@ def _of_system(error: OSError) -> str:
         return f"{what} disk is full ({error.strerror}); free some space, then repeat the command"
     if error.errno == errno.ENOMEM:
         return _memory("this computer")
+    if error.errno in DENIED and where:
+        return _denied(where, error.strerror)
     return f"{where or 'the system'}: {error.strerror or error}"
+
+
+def _denied(where: str, reason: str) -> str:
+    """Return what to do if a file or folder may not be read or, far more often, may not be written."""
+    if Path(where).exists() and not os.access(where, os.R_OK):
+        return f"{where} cannot be read ({reason}); allow reading it, then repeat the command"
+    return f"{where} cannot be written ({reason}); allow it, or give another --out"
 
 
 def _of_torch(error: RuntimeError) -> str | None:

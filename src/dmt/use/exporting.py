@@ -240,9 +240,10 @@ def _staged(*places: Path) -> Iterator[tuple[Path, ...]]:
     """Yield temporary paths to write to; the files are moved to their places on success, and deleted otherwise."""
     stages = tuple(path.with_name(f"{files.TEMPORARY}{os.getpid()}-{path.name}") for path in places)
     try:
-        yield stages
-        for stage, path in zip(stages, places, strict=True):
-            stage.replace(path)
+        with files.named(places[0]):  # not by the temporary name
+            yield stages
+            for stage, path in zip(stages, places, strict=True):
+                stage.replace(path)
     finally:
         for stage in stages:
             stage.unlink(missing_ok=True)
