@@ -463,7 +463,10 @@ def test_classes_in_every_table(bases: dict[str, Path], dmt: Command, tmp_path: 
     shutil.rmtree(folder / "labeled/square")
     shutil.rmtree(folder / "test/square")
     code, _, err = fit(dmt, folder, tmp_path / "run")
-    assert (code, says(err, ("has other classes than the run was made for",))) == (2, True)
+    said = (f"error: {tmp_path / 'run'}: the run was made for the classes [red]disk", "has others; give another --out")
+    assert (code, says(err, said)) == (2, True)
+    code, _, err = dmt("score", tmp_path / "run")
+    assert (code, says(err, ("has others; give the folder of its images with --data",))) == (2, True)
 
 
 def test_predicting_what_cannot_be_read(bases: dict[str, Path], dmt: Command, tmp_path: Path) -> None:
