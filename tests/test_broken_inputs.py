@@ -474,9 +474,17 @@ def test_predicting_what_cannot_be_read(bases: dict[str, Path], dmt: Command, tm
     new = Path(shutil.copytree(bases["classes"] / "unlabeled", tmp_path / "new"))
     write("._9000.jpg")(new)  # some systems leave these everywhere
     assert says(dmt("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv")[1], ("6 images classified",))
-    write("bad.jpg")(new)
-    (tmp_path / "p.csv").unlink()
-    code, _, err = dmt("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv")
-    assert (code, says(err, ("bad.jpg is empty",))) == (2, True)
-    assert not (tmp_path / "p.csv").exists()
+    for number in range(7):
+        write(f"bad-{number}.jpg")(new)
+    before = (tmp_path / "p.csv").read_bytes()
+    code, out, err = dmt("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv")
+    assert (code, says(out, ("6 images classified", "; 7 skipped"))) == (0, True)
+    assert [line.split(" is empty")[0] for line in err.splitlines() if line.startswith("skipped")] == [
+        *(f"skipped {new}/bad-{number}.jpg" for number in range(5)), "skipped 2 more",
+    ]  # fmt: skip
+    assert (tmp_path / "p.csv").read_bytes() == before
+    code, _, err = dmt("predict", tmp_path / "run", *new.glob("bad-*"), "--out", tmp_path / "p.csv")
+    assert (code, says(err, ("none of 7 files can be read, the first: ", "is empty"))) == (2, True)
+    assert err.count("\n") == 1
+    assert (tmp_path / "p.csv").read_bytes() == before
     assert dmt("predict", tmp_path / "run", tmp_path / "nowhere")[0] == 2
