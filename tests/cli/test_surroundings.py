@@ -147,8 +147,8 @@ def test_a_folder_that_may_not_be_written_to_is_named_with_a_remedy(
     def opened(path: str, flags: int, *more: int) -> int:
         return forbidden(path) if flags & os.O_CREAT and "closed" in str(path) else really(path, flags, *more)
 
-    def made(path: Path, *words: object, **options: bool) -> None:
-        return forbidden(path) if "closed" in str(path) and not path.exists() else mkdir(path, *words, **options)
+    def made(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        return forbidden(path) if "closed" in str(path) and not path.exists() else mkdir(path, mode, parents, exist_ok)
 
     (tmp_path / "closed").mkdir()
     image = tmp_path / "a.png"

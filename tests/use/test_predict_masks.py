@@ -110,8 +110,8 @@ def test_predict_gives_masks_overlays_and_a_legend(
         assert set(command.held(tmp_path / "pred" / kind)) == set(names.values())
     assert mask_rows(tmp_path / "pred") == {str(photos / file): f"masks/{name}" for file, name in names.items()}
     shipped = scoring.shipped_net(run, None, None, CPU)
-    for file, name in names.items():
-        image = photo_files.read_photo(photos / file)
+    for source, name in names.items():
+        image = photo_files.read_photo(photos / source)
         with (
             Image.open(tmp_path / "pred" / "masks" / name) as mask,
             Image.open(tmp_path / "pred" / "overlays" / name) as over,

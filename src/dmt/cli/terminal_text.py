@@ -87,7 +87,7 @@ def _of_system(error: OSError) -> str:
     if error.errno == errno.ENOMEM:
         return _memory("this computer")
     if error.errno in DENIED and where:
-        return _denied(where, error.strerror)
+        return _denied(where, error.strerror or str(error))
     return f"{where or 'the system'}: {error.strerror or error}"
 
 
