@@ -452,18 +452,21 @@ def test_a_folder_whose_name_has_two_lines(bases: dict[str, Path], dmt: Command,
 
 
 def test_classes_in_every_table(bases: dict[str, Path], dmt: Command, tmp_path: Path) -> None:
-    """Markup and control characters are shown, not obeyed, by the verbs that come after fit, too."""
+    """Markup, emoji codes and control characters are shown, not obeyed, by the verbs that come after fit, too."""
     folder = Path(shutil.copytree(bases["classes"], tmp_path / "mine"))
-    (folder / "labeled/disk").rename(folder / "labeled/[red]disk\x1b")
-    (folder / "test/disk").rename(folder / "test/[red]disk\x1b")
+    (folder / "labeled/disk").rename(folder / "labeled/[red]disk :smile:\x1b")
+    (folder / "test/disk").rename(folder / "test/[red]disk :smile:\x1b")
     assert fit(dmt, folder, tmp_path / "run")[0] == 0
     for words in (("score", tmp_path / "run"), ("report", tmp_path / "run")):
         assert dmt(*words)[0] == 0
-    assert says(dmt("score", tmp_path / "run")[1], ("│ class [red]disk\\x1b",))
+    assert says(dmt("score", tmp_path / "run")[1], ("│ class [red]disk :smile:\\x1b",))
     shutil.rmtree(folder / "labeled/square")
     shutil.rmtree(folder / "test/square")
     code, _, err = fit(dmt, folder, tmp_path / "run")
-    assert (code, says(err, ("has other classes than the run was made for",))) == (2, True)
+    said = (f"error: {tmp_path / 'run'}: the run was made for the classes [red]disk", "has others; give another --out")
+    assert (code, says(err, said)) == (2, True)
+    code, _, err = dmt("score", tmp_path / "run")
+    assert (code, says(err, ("has others; give the folder of its images with --data",))) == (2, True)
 
 
 def test_predicting_what_cannot_be_read(bases: dict[str, Path], dmt: Command, tmp_path: Path) -> None:
@@ -471,9 +474,17 @@ def test_predicting_what_cannot_be_read(bases: dict[str, Path], dmt: Command, tm
     new = Path(shutil.copytree(bases["classes"] / "unlabeled", tmp_path / "new"))
     write("._9000.jpg")(new)  # some systems leave these everywhere
     assert says(dmt("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv")[1], ("6 images classified",))
-    write("bad.jpg")(new)
-    (tmp_path / "p.csv").unlink()
-    code, _, err = dmt("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv")
-    assert (code, says(err, ("bad.jpg is empty",))) == (2, True)
-    assert not (tmp_path / "p.csv").exists()
+    for number in range(7):
+        write(f"bad-{number}.jpg")(new)
+    before = (tmp_path / "p.csv").read_bytes()
+    code, out, err = dmt("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv")
+    assert (code, says(out, ("6 images classified", "; 7 skipped"))) == (0, True)
+    assert [line.split(" is empty")[0] for line in err.splitlines() if line.startswith("skipped")] == [
+        *(f"skipped {new}/bad-{number}.jpg" for number in range(5)), "skipped 2 more",
+    ]  # fmt: skip
+    assert (tmp_path / "p.csv").read_bytes() == before
+    code, _, err = dmt("predict", tmp_path / "run", *new.glob("bad-*"), "--out", tmp_path / "p.csv")
+    assert (code, says(err, ("none of 7 files can be read, the first: ", "is empty"))) == (2, True)
+    assert err.count("\n") == 1
+    assert (tmp_path / "p.csv").read_bytes() == before
     assert dmt("predict", tmp_path / "run", tmp_path / "nowhere")[0] == 2

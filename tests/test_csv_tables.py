@@ -61,3 +61,7 @@ def test_predictions_can_be_labels(tmp_path: Path) -> None:
     contents = photos.open_folder(tmp_path)
     read = {photo.id: contents.classes[photo.label] for photo in contents.labeled if photo.label is not None}
     assert read == dict(zip(names, labels, strict=True))
+
+
+def test_names_that_are_no_text_are_escaped() -> None:
+    assert csv_tables.table(("file",), [("0.tar/b\udcff.png",)]) == b"file\n0.tar/b\\udcff.png\n"

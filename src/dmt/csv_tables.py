@@ -25,7 +25,7 @@ def lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[
     writer = csv.writer(text, lineterminator="\n")
     for row in itertools.chain([columns], ([cell(str(each)) for each in row] for row in rows)):
         writer.writerow(row)
-        yield text.getvalue().encode()
+        yield text.getvalue().encode(errors="backslashreplace")  # a tar file may hold names that are not UTF-8
         text.seek(0)
         text.truncate()
 

@@ -16,6 +16,10 @@ class DataError(DmtError):
     """A data set that is missing, incomplete or damaged."""
 
 
+class OtherClassesError(DataError):
+    """A user's folder has other classes than a run was made for. Who knows the run says which it is, and what to do."""
+
+
 class UnreachableError(DmtError):
     """Something on another machine did not answer. It may be intact, and another attempt may reach it."""
 

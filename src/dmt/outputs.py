@@ -64,6 +64,13 @@ def require_content(path: Path, content: bytes, *, force: bool = False) -> None:
         raise RunError(f"{path} is there already and differs; give another --out, or --force to replace it")
 
 
+def require_new(path: Path, *, force: bool = False) -> None:
+    """Refuse to overwrite any file, unless ``force``."""
+    require_free(path)
+    if path.exists() and not force:
+        raise RunError(f"{path} is there already; give another --out, or --force to replace it")
+
+
 def require_free(path: Path) -> None:
     """Refuse a path that is reserved for training in a run folder."""
     for run, inside in _runs_above(path):

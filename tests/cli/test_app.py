@@ -144,6 +144,14 @@ def test_predict_writes_a_row_for_every_image(run: Path, tmp_path: Path) -> None
         assert 0.0 <= float(row["margin"]) <= float(row["probability"])
 
 
+def test_predict_writes_into_the_folder_that_a_slash_names(run: Path, tmp_path: Path) -> None:
+    Image.new("L", (8, 8), 0).save(tmp_path / "a.png")
+    for place in ("res/run-1.0/", "res/run-1.0"):  # new, then there already
+        printed, _ = dmt("predict", run, tmp_path / "a.png", "--out", f"{tmp_path}/{place}")
+        assert "1 image classified" in printed
+        assert f"written to {tmp_path}/res/run-1.0/pred.csv" in printed
+
+
 def test_predict_knows_the_digits(run: Path, tmp_path: Path) -> None:
     """Real images through files and back: far better than chance even for a net trained in seconds."""
     from dmt.data.images import embedded

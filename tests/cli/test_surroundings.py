@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from PIL import Image
@@ -132,6 +133,50 @@ def test_a_full_disk_is_named_with_a_remedy(tmp_path: Path, monkeypatch: pytest.
     assert "disk is full" in line
     assert "free some space, then repeat the command" in line
     assert not list(tmp_path.rglob(f"{files.TEMPORARY}*"))
+
+
+@pytest.mark.parametrize("reason", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_may_not_be_written_to_is_named_with_a_remedy(
+    reason: int, stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, mkdir = os.open, Path.mkdir
+
+    def forbidden(path: object) -> NoReturn:
+        raise OSError(reason, os.strerror(reason), str(path))
+
+    def opened(path: str, flags: int, *more: int) -> int:
+        return forbidden(path) if flags & os.O_CREAT and "closed" in str(path) else really(path, flags, *more)
+
+    def made(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        return forbidden(path) if "closed" in str(path) and not path.exists() else mkdir(path, mode, parents, exist_ok)
+
+    (tmp_path / "closed").mkdir()
+    image = tmp_path / "a.png"
+    Image.new("L", (8, 8)).save(image)
+    monkeypatch.setattr("os.open", opened)
+    monkeypatch.setattr(Path, "mkdir", made)
+    net = ("--to", "safetensors", "--method", "baseline")
+    for words, out in (
+        (("predict", stopped, image, "-m", "baseline"), "closed/p.csv"),
+        (("predict", stopped, image, "-m", "baseline"), "closed/new/p.csv"),
+        (("export", stopped, *net), "closed/r.safetensors"),
+        (("pack", stopped), "closed/packed"),
+        (("audit", stopped, "--method", "baseline"), "closed/audit"),
+        (("report", stopped), "closed/r.html"),
+    ):
+        line = command.refused(*words, "--out", tmp_path / out)
+        assert f"error: {tmp_path / 'closed'}" in line
+        assert files.TEMPORARY not in line
+        assert f"cannot be written ({os.strerror(reason)}); allow it, or give another --out" in line
+
+
+def test_a_file_that_may_not_be_read_is_not_said_to_be_written(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(path: Path, **_: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "read_text", forbidden)
+    monkeypatch.setattr("os.access", lambda path, *_, **__: not str(path).endswith("run.json"))
+    assert "run.json cannot be read (Permission denied); allow reading it" in command.refused("score", stopped)
 
 
 def test_the_umask_is_honored(stopped: Path, tmp_path: Path) -> None:

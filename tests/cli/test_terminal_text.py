@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import dmt
+from dmt.cli import terminal_text
+from dmt.results import tables
 from dmt.runs.progress import Silent
 from tests.conftest import TINY
 
@@ -75,3 +77,14 @@ def test_a_file_gets_wide_tables(run: Path) -> None:
     assert "│" in done.stdout
     assert max(map(len, done.stdout.split("\n"))) > 100
     assert done.stdout == f"{dmt.Report.read([run])}\n"
+
+
+def test_markup_and_emoji_codes_in_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "[bold]x :smile: [/]"
+    table = tables.table(name, name)
+    table.add_row(name)
+    terminal_text.show(name)
+    terminal_text.show_table(table, None)
+    printed = capsys.readouterr().out
+    assert printed.count(name) == 4
+    assert tables.text(table).count(name) == 3

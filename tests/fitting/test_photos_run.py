@@ -25,9 +25,11 @@ from dmt.own import choosing, rehearsal
 from dmt.own.known_nets import Asked
 from dmt.results.report import Report
 from dmt.runs import starting
+from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
 from dmt.runs.stopping import Stopped
 from dmt.use import exporting, scoring
+from tests import command
 from tests.conftest import TINY
 from tests.data.folders import photo_layout
 
@@ -195,6 +197,23 @@ def test_repeating_trains_nothing_also_where_a_run_was_moved(
         job.test_score("raw") for job in Report.read([runs[task]]).jobs
     ]
     assert "size=" not in notes  # it was decided when the run was made
+    assert Folder(moved).manifest()["folder"] == str(photos)
+    assert scoring.Finished(moved, None, CPU, pytest.fail).score(report.jobs[0], "test")
+
+
+def test_photos_that_were_moved_are_asked_for(
+    runs: dict[str, Path], folders: dict[str, Path], dmt: Callable[..., str], tmp_path: Path
+) -> None:
+    again, photos = (
+        Path(shutil.copytree(each["images"], tmp_path / name)) for each, name in ((runs, "r"), (folders, "p"))
+    )
+    fit("images", photos, again)
+    photos.rename(tmp_path / "moved")
+    for words in (("score", again), ("score", again, "--data", photos), ("audit", again, "--out", tmp_path / "a")):
+        said = command.refused(*words)
+        assert f"there is no folder {photos} with the images of {again}" in said
+        assert "give the folder of its images with --data" in said
+    assert "accuracy" in dmt("score", again, "--data", tmp_path / "moved")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -205,7 +224,7 @@ def test_a_run_goes_on_with_what_it_was_made_for(
     run.fit(folders[task], out=again, device="cpu", watcher=Silent())  # without a word about the settings
     photos = Path(shutil.copytree(folders[task], tmp_path / "photos"))
     photo_layout.write_images(photos / "unlabeled", ["disk"], 12_000)
-    with pytest.raises(RunError, match="other images"):
+    with pytest.raises(RunError, match=f"run was made with other images than {photos} holds; give another --out"):
         fit(task, photos, again)
 
 

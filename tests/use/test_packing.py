@@ -1,3 +1,4 @@
+import shlex
 import shutil
 from pathlib import Path
 
@@ -92,6 +93,25 @@ def test_the_command_has_names_of_its_own(tiny: dict[str, object], tmp_path: Pat
     shutil.move(tmp_path / "run-packed", tmp_path / "elsewhere" / "run-packed")
     command("unpack", tmp_path / "elsewhere" / "run-packed")
     assert nets(tmp_path / "elsewhere" / "run") == nets(tmp_path / "run")
+
+
+def test_the_command_to_restore_works_from_the_same_folder(
+    tiny: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit(tmp_path / "r/my run", tiny, "baseline")
+    for place, words, packed in (
+        (".", ["r/my run"], "r/my run-packed"),
+        (".", ["r/my run", "--out", "carry on"], "carry on"),
+        ("r/my run", ["."], f"{tmp_path}/r/my run-packed"),
+    ):
+        monkeypatch.chdir(tmp_path / place)
+        done = CliRunner().invoke(app.app, ["pack", *words])
+        assert done.exit_code == 0, done.output
+        command = shlex.split(done.output.partition("to restore: dmt ")[2])
+        assert command == ["unpack", packed]
+        assert CliRunner().invoke(app.app, [*command, "--out", str(tmp_path / "back")]).exit_code == 0
+        shutil.rmtree(tmp_path / "back")
+        shutil.rmtree(packed)
 
 
 def test_more_parts_than_digits(tiny: dict[str, object], tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 import csv
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,16 @@ from PIL import Image
 
 from dmt.cli import app
 from dmt.data.folders import photo_files
+from dmt.data.folders.contents import Photo
 from dmt.data.pixels import palettes
 from dmt.data.pixels.segment_sets import SegmentSet
 from dmt.errors import ConfigError, DataError, RunError
 from dmt.results import reading
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
-from dmt.use import predict, predict_masks, scoring
+from dmt.use import mask_table, predict_masks, scoring
 from dmt.use.scoring import Shipped
+from tests import command
 from tests.conftest import TINY_PIXELS
 from tests.data.pixels import segment_layout
 
@@ -70,6 +73,12 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
+def mask_rows(folder: Path) -> dict[str, str]:
+    """Image and mask of each row of the table in a folder."""
+    with (folder / "pred.csv").open(newline="") as file:
+        return {row["file"]: row["mask"] for row in csv.DictReader(file)}
+
+
 def test_fit_prints_both_lines_and_says_what_comes_next(run: Path, dmt: Command) -> None:
     printed, _ = dmt("fit", "scenes", "--compare", "baseline,dmt", "--out", run, *SETTINGS)
     for word in ("mean IoU of pixels", "both", "final", "Baseline", "DMT", "gain", "least kept class", "dmt report"):
@@ -96,16 +105,13 @@ def test_predict_gives_masks_overlays_and_a_legend(
 ) -> None:
     printed, _ = dmt("predict", run, photos, "--out", tmp_path / "pred")
     assert "4 images segmented by" in printed
-    names = ["a-2.png", "a-3.png", "a.png", "gray.png"]  # one stem in three files: none is overwritten
-    assert sorted(path.name for path in (tmp_path / "pred" / "masks").iterdir()) == names
-    assert sorted(path.name for path in (tmp_path / "pred" / "overlays").iterdir()) == names
+    names = {"a.jpg": "a.png", "a.png": "a-2.png", "deep/a.png": "deep/a.png", "gray.png": "gray.png"}
+    for kind in ("masks", "overlays"):
+        assert set(command.held(tmp_path / "pred" / kind)) == set(names.values())
+    assert mask_rows(tmp_path / "pred") == {str(photos / file): f"masks/{name}" for file, name in names.items()}
     shipped = scoring.shipped_net(run, None, None, CPU)
-    taken: list[str] = []
-    for path in predict.find([photos]):
-        count = taken.count(path.stem) + 1
-        taken.append(path.stem)
-        name = f"{path.stem}-{count}.png" if count > 1 else f"{path.stem}.png"
-        image = photo_files.read_photo(path)
+    for source, name in names.items():
+        image = photo_files.read_photo(photos / source)
         with (
             Image.open(tmp_path / "pred" / "masks" / name) as mask,
             Image.open(tmp_path / "pred" / "overlays" / name) as over,
@@ -125,6 +131,131 @@ def test_predict_gives_masks_overlays_and_a_legend(
     assert [int(row["value"]) for row in rows] == list(range(11))
     colors_told = tuple((int(row["red"]), int(row["green"]), int(row["blue"])) for row in rows)
     assert colors_told == few_scenes.palette[:11]
+
+
+def test_force_replaces_what_an_earlier_call_wrote_and_nothing_else(
+    run: Path, dmt: Command, photos: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "pred"
+    dmt("predict", run, photos, "--out", out)
+    for name in ("masks/mine.png", "overlays/deep/mine.png"):
+        (out / name).write_bytes(b"drawn by hand")
+    assert (
+        "is not empty; give another --out, or --force" in dmt("predict", run, photos / "gray.png", "-o", out, code=2)[1]
+    )
+    dmt("predict", run, photos / "gray.png", "--out", out, "--force")
+    assert mask_rows(out) == {str(photos / "gray.png"): "masks/gray.png"}
+    assert set(command.held(out)) == {
+        "pred.csv", "classes.csv", "masks/gray.png", "overlays/gray.png", "masks/mine.png", "overlays/deep/mine.png",
+    }  # fmt: skip
+    assert not (out / "masks/deep").exists()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "file,mask\na.png,masks/../mine.png\n",
+        "file,mask\na.png,mine.png\n",
+        "file,mask\na.png,{root}/mine.png\n",
+        "file,mask\na.png,masks/link/mine.png\n",
+        "file,mask,more\na.png,masks/kept.png,\n",
+        "file,mask\na.png,masks/kept.png,more\n",
+        "file,mask\na.png,masks\nb.png,\n",
+    ],
+)
+def test_a_table_cannot_have_other_files_removed(table: str, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pred"
+    (out / "masks").mkdir(parents=True)
+    (out / "masks/link").symlink_to(tmp_path)
+    for path in (tmp_path / "mine.png", out / "mine.png", out / "masks/kept.png"):
+        path.write_bytes(b"drawn by hand")
+    (out / "pred.csv").write_text(table.replace("{root}", str(tmp_path)))
+    before = command.held(tmp_path)
+    mask_table.remove_earlier(out)
+    assert command.held(tmp_path) == before
+
+
+def test_masks_stay_below_their_folder_and_find_their_places(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Member:
+        name: str
+        tar = "0.tar"
+
+        def read(self) -> bytes:
+            return b""
+
+    def names(found: list[str | Path], *folders: str) -> list[str]:
+        taken: set[str] = set()
+        photos = [Photo(str(each), each if isinstance(each, Path) else Member(each)) for each in found]
+        return [mask_table.new_name(photo, [Path(folder) for folder in folders], taken) for photo in photos]
+
+    cams = [Path("cams/cam1/0.png"), Path("cams/cam2/0.png")]
+    assert names([*cams], "cams") == ["cam1/0.png", "cam2/0.png"]
+    assert names([*cams]) == names([*cams], "cams/cam1", "cams/cam2") == ["0.png", "0-2.png"]
+    assert names([Path("../other/x/0.png")], ".", "../other") == ["x/0.png"]
+    assert names([Path("../0.png"), Path("/x/1.png")], ".") == ["0.png", "1.png"]
+    assert names(["deep/0.jpg", "./deep/1.jpg", "../2.jpg", "/etc/3.jpg"]) == [
+        "deep/0.png",
+        "deep/1.png",
+        "2.png",
+        "3.png",
+    ]
+    assert names([Path("in/a.jpg"), Path("in/a.png/b.jpg")], "in") == ["a.png", "a-png/b.png"]  # a file and a folder
+
+
+def test_an_interrupted_call_says_what_it_wrote(run: Path, tmp_path: Path) -> None:
+    def images() -> Iterator[tuple[Photo, np.ndarray]]:
+        yield Photo("a.png", Path("a.png")), np.zeros((8, 8, 3), np.uint8)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        predict_masks.write(scoring.shipped_net(run, None, None, CPU), images(), tmp_path, lambda done: None)
+    assert mask_rows(tmp_path) == {"a.png": "masks/a.png"}
+
+
+def test_what_cannot_be_read_is_skipped(run: Path, dmt: Command, photos: Path, tmp_path: Path) -> None:
+    (photos / "bad.png").write_bytes(b"no image")
+    printed, said = dmt("predict", run, photos, "--out", tmp_path / "pred")
+    assert "4 images segmented" in printed
+    assert "1 skipped" in printed
+    assert f"skipped {photos / 'bad.png'} is not an image" in said
+    before = command.held(tmp_path / "pred")
+    _, said = dmt("predict", run, photos / "bad.png", "--out", tmp_path / "pred", "--force", code=2)
+    assert f"error: {photos / 'bad.png'} is not an image" in said
+    assert command.held(tmp_path / "pred") == before
+    dmt("predict", run, photos / "bad.png", "--out", tmp_path / "new", code=2)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_mask_of_one_image_is_a_file(run: Path, dmt: Command, photos: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.png"
+    printed, _ = dmt("predict", run, photos / "a.jpg", "--out", one)
+    assert "1 image segmented by" in printed
+    assert f"written to {one}" in printed
+    with Image.open(one) as mask:
+        expected = predict_masks.label(
+            scoring.shipped_net(run, None, None, CPU), photo_files.read_photo(photos / "a.jpg")
+        )
+        assert np.array_equal(np.asarray(mask), expected)
+    assert (
+        "one.png is there already; give another --out, or --force"
+        in dmt("predict", run, photos / "a.jpg", "--out", one, code=2)[1]
+    )
+    dmt("predict", run, photos / "a.jpg", "--out", one, "--force")
+    for words, out, says in (
+        (
+            [photos],
+            tmp_path / "new.png",
+            "is a file for the mask of one image; for more give a folder, with / at its end",
+        ),
+        ([photos / "a.jpg"], tmp_path / "new.jpg", "masks are PNG files"),
+        ([photos / "a.jpg"], tmp_path / "new.csv", "masks are PNG files"),
+    ):
+        assert says in dmt("predict", run, *words, "--out", out, code=2)[1]
+        assert not out.exists()
+    dmt("predict", run, photos / "a.jpg", "--out", f"{tmp_path}/folder.png/")
+    assert (tmp_path / "folder.png/masks/a.png").is_file()
+    dmt("predict", run, photos / "a.jpg", "--out", tmp_path / "folder.png", "--force")
 
 
 def test_predictions_are_those_of_the_test(run: Path, few_scenes: SegmentSet) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from dmt.cli import audit, check, export, files, plans, predict, report, terminal_text, tune
@@ -80,7 +79,6 @@ app.add_typer(export.app)
 app.add_typer(report.app)
 app.add_typer(audit.app)
 app.add_typer(tune.app)
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.callback(invoke_without_command=True)
@@ -89,7 +87,7 @@ def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks instead of one-line errors.")] = False,
 ) -> None:
     if version:
-        out.print(f"dmt {VERSION}")
+        terminal_text.show(f"dmt {VERSION}")
         raise typer.Exit
 
 
@@ -201,14 +199,14 @@ def fit(
     )
     if not joining.leads():
         return
-    out.print(report.text(terminal_text.width()), markup=False)
+    terminal_text.show(report.text(terminal_text.width()))
     named = shlex.quote(str(place))
-    out.print(f"everything is in {place}; for charts: dmt report {named} --out report.html", markup=False)
+    terminal_text.show(f"everything is in {place}; for charts: dmt report {named} --out report.html")
     if folder_policy.own_folder(data) is not None:
-        out.print(f"to use it on new images: dmt predict {named} IMAGES/", markup=False)
+        terminal_text.show(f"to use it on new images: dmt predict {named} IMAGES/")
         used = scoring.of_several(place, scoring.preferred(place, None, None))
         if used is not None:
-            out.print(f"there, {used}", markup=False)
+            terminal_text.show(f"there, {used}")
 
 
 @app.command()
@@ -246,7 +244,7 @@ def score(
         if line is not None and not job.has_line(line):
             terminal_text.note(f"{job.method} with seed {job.seed} has no --line {line}; skipped")
         elif job.finished:
-            out.print(terminal_text.result(scoring.table(finished, job, on, line, terminal_text.width())), markup=False)
+            terminal_text.show(terminal_text.result(scoring.table(finished, job, on, line, terminal_text.width())))
         else:
             terminal_text.note(
                 f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it"

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from dmt.cli import terminal_text
 from dmt.cli.shared_options import DeviceOpt, RunArg, StartOpt
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -53,6 +52,7 @@ def audit(
     options = auditor.AuditOptions(method, seed, folds, count, starting.parse(start or []), data_folder)
     done = auditor.audit(run_, out_, options, device=device)
     for line in done.lines:
-        out.print(line, markup=False)
-    out.print(f"open {shlex.quote(str(done.folder / 'index.html'))}; lists and Label Studio files are next to it",
-              markup=False)  # fmt: skip
+        terminal_text.show(line)
+    terminal_text.show(
+        f"open {shlex.quote(str(done.folder / 'index.html'))}; lists and Label Studio files are next to it"
+    )

@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from dmt.cli import terminal_text
 from dmt.cli.shared_options import UnlabeledOpt, shards
 from dmt.errors import DmtError
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -59,5 +58,5 @@ def check(
         except DmtError as error:
             choices, stops = (f"a run would fail: {error}",), True
     diagnosis = doctor.examine(some, seen, forecast, choices)
-    out.print(diagnosis.text, markup=False, emoji=False)
+    terminal_text.show(diagnosis.text)
     raise typer.Exit(1 if diagnosis.fatal or stops else 0)

@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from dmt.cli import terminal_text
 from dmt.cli.shared_options import LineOpt
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -48,4 +47,4 @@ def export(
 
     options = exporting.ExportOptions(method, seed, check or [], data_folder, line)
     exported = exporting.export(run_, to, out=out_, options=options, force=force)
-    out.print(exported.summary, markup=False)
+    terminal_text.show(exported.summary)

@@ -1,16 +1,15 @@
 """``dmt splits``, ``dmt pack`` and ``dmt unpack``: the commands that only write or move files."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dmt.cli import terminal_text
 from dmt.cli.shared_options import RunArg
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -36,7 +35,7 @@ def splits(
     if data_folder is not None:
         segment_sets.require_published(data, data_folder, terminal_text.note)
     written = published.write(out_, data, split, force=force)
-    out.print(f"{len(written)} lists in {out_}", markup=False)
+    terminal_text.show(f"{len(written)} lists in {out_}")
 
 
 @app.command()
@@ -58,14 +57,15 @@ def pack(
     """
     from dmt.use import packing
 
-    place = run_.absolute().with_name(f"{run_.absolute().name}-packed") if out_ is None else out_
-    packed = packing.pack(run_, place, packing.size(part_size), lean=lean)
+    run = run_.resolve() if run_.name in ("", "..") else run_  # "." and ".." name no run to call the pack after
+    place = run.with_name(f"{run.name}-packed") if out_ is None else out_
+    packed = packing.pack(run, place, packing.size(part_size), lean=lean)
     total = sum(path.stat().st_size for path in packed.paths)
     which = f"{len(packed.content)} files of the run, without {len(packed.spared)} that are no longer needed"
     which = which if packed.spared else f"all {len(packed.content)} files of the run"
-    out.print(f"{which}, listed in {place / packing.INDEX}, and checked after writing", markup=False)
-    out.print(
-        f"{len(packed.paths)} files, {total / 1e6:.1f} MB in {place}; to restore: dmt unpack {place.name}", markup=False
+    terminal_text.show(f"{which}, listed in {place / packing.INDEX}, and checked after writing")
+    terminal_text.show(
+        f"{len(packed.paths)} files, {total / 1e6:.1f} MB in {place}; to restore: dmt unpack {shlex.quote(str(place))}"
     )
 
 
@@ -87,4 +87,4 @@ def unpack(
     from dmt.use import packing
 
     place = packing.unpack(packed, out_)
-    out.print(f"unpacked to {place}; repeat its fit command with --out {place} to resume", markup=False)
+    terminal_text.show(f"unpacked to {place}; repeat its fit command with --out {shlex.quote(str(place))} to resume")

@@ -3,13 +3,11 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dmt.cli import terminal_text
 from dmt.cli.shared_options import ConfigOpt, DataArg, DeviceOpt, MethodOpt, NetOpt, SetOpt, settings
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command("list")
@@ -31,10 +29,10 @@ def list_(
     from dmt.cli import listing
 
     for title, lines in listing.sections(what, of).items():
-        out.print(f"{title}:")
+        terminal_text.show(f"{title}:")
         width = max(18, *map(len, lines))
         for name, summary in lines.items():
-            out.print(f"  {name:<{width}} {summary}", markup=False)
+            terminal_text.show(f"  {name:<{width}} {summary}")
 
 
 @app.command()
@@ -59,10 +57,9 @@ def plan(
     from dmt.runs import environment
 
     columns = terminal_text.width()
-    wide = Console(highlight=False, width=columns or max(110, out.width))
     execution = environment.pick_execution(device)
     for each in stage_tables.lines(data, method, settings(net, set_, config), execution, time):
         if isinstance(each, str):
-            out.print(narrow_tables.sentences(each, columns))
+            terminal_text.show(narrow_tables.sentences(each, columns))
         else:
-            wide.print(narrow_tables.fit(each, columns))
+            terminal_text.show_table(narrow_tables.fit(each, columns), columns)

@@ -1,23 +1,14 @@
 """``dmt predict``: classify or segment new images with a run."""
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dmt.cli import terminal_text
 from dmt.cli.shared_options import DeviceOpt, LineOpt, OneMethodOpt, OneSeedOpt, RunArg
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from dmt.runs.progress import Watcher
-    from dmt.use.predict import Inputs, Prediction
-
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command("predict")
@@ -26,20 +17,22 @@ def predict_(
     images: Annotated[
         list[str], typer.Argument(metavar="IMAGE…", help="Image files, folders of images, shards (tar files, URLs).")
     ],
-    out_: Annotated[
-        Path | None,
+    out_: Annotated[  # not a Path, which would forget that a folder was meant by a / at the end
+        str | None,
         typer.Option(
             "--out",
             "-o",
             metavar="PATH",
-            help="The CSV, the folder of masks, or shards: pred-%06d.tar.  [default: pred.csv, pred]",
+            help="The CSV, the folder of masks or one mask.png, or shards: pred-%06d.tar.  [default: pred.csv, pred]",
         ),
     ] = None,
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
     line: LineOpt = None,
     device: DeviceOpt = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite existing files, and replace earlier masks.")
+    ] = False,
     shards: Annotated[bool, typer.Option("--shards", help="Write shards into the folder --out.")] = False,
 ) -> None:
     """Classify or segment images with a run's final model.
@@ -54,76 +47,40 @@ def predict_(
     dmt predict runs/a 'https://host/{000..099}.tar' --out pred.csv
     Two nets are used by averaging their probabilities, unless one alone is clearly better on validation.
     The CSV has the columns file, class, probability, and margin: the lead over the runner-up class.
-    The folder gets masks/ (indexed PNG: the pixel value is the class), overlays/ and classes.csv.
-    Shards hold NAME.cls (the class number) and NAME.json, or NAME.mask.png. Unreadable images in shards are skipped
-    and reported.
-    An earlier CSV is overwritten; any other file only with --force, and a file that belongs to a run never.
+    The folder gets masks/ (indexed PNG: the pixel value is the class), overlays/, classes.csv, and pred.csv with the
+    columns file and mask; masks keep the folders of their images.
+    Shards hold NAME.cls (the class number) and NAME.json, or NAME.mask.png.
+    Images that cannot be read are skipped and reported; it is an error only if none can be read.
+    An earlier CSV is overwritten; any other file only with --force, and a file that belongs to a run never. With
+    --force, the masks and overlays of an earlier call, as its pred.csv names them, are removed first.
     """
-    from dmt.data.folders import photo_files
-    from dmt.runs import environment, progress
-    from dmt.use import predict, predict_masks, predict_shards, scoring
+    from dmt.data.folders import phrases
+    from dmt.runs import environment
+    from dmt.use import predict_inputs, predict_places, predict_shards, scoring
+    from dmt.use.predictions import Predictions
 
     shipped = scoring.shipped_net(run_, method, seed, environment.pick_device(device), line)
     if shipped.note is not None:
         terminal_text.note(f"note: {shipped.note}")
-    place = out_ or Path("pred" if shipped.spec.pixels or shards else "pred.csv")
-    pattern, skipped = predict_shards.pattern(place, shards), Skipped()
-    inputs, table = predict.inputs(images), pattern is None and not shipped.spec.pixels
-    if table:
-        place = place / "pred.csv" if place.is_dir() or not place.suffix else place
-    among = predict.among_images(pattern or place, shipped.trained_on, images, table=table)
+    pixels, inputs, skipped = shipped.spec.pixels, predict_inputs.inputs(images), predict_inputs.Skipped()
+    named = out_ or ("pred" if pixels or shards else predict_places.TABLE)
+    pattern = predict_shards.pattern(Path(named), shards)
+    mask = predict_places.mask(named, inputs) if pixels and pattern is None else None
+    place = pattern or (Path(named) if pixels else predict_places.table(named))
+    among = predict_places.among_images(place, shipped.trained_on, images, table=pattern is None and not pixels)
     if among is not None:
         terminal_text.note(f"note: {among}")
-    if shipped.spec.pixels:
-        planes = predict.decoded(inputs.photos(skipped), photo_files.read_photo, skipped)
-        if pattern is not None:
-            predict_masks.write_legend(shipped, pattern.parent, force=force)
-            count = predict_shards.write(predict_masks.samples(shipped, planes), pattern, force=force)
-        else:
-            with progress.default() as watcher:
-                tell = partial(_tell, watcher, inputs)
-                count = predict_masks.write(shipped, planes, place, tell, force=force)
+    predictions, where = Predictions(shipped, inputs, skipped, force), "written to"
+    if pattern is not None:
+        count = predictions.to_shards(pattern)
+    elif mask is not None:
+        count = predictions.to_mask(mask)
+    elif pixels:
+        count, where = predictions.to_masks(place), "masks and overlays in"
     else:
-        read = partial(predict.read, shape=shipped.spec.shape)
-        squares = predict.decoded(inputs.photos(skipped), read, skipped)
-        with progress.default() as watcher:
-            whole, expected = pattern is not None, len(inputs.files)
-            said = predict.predict(shipped.net, squares, shipped.classes, whole=whole, expected=expected)
-            found = _told(said, partial(_tell, watcher, inputs))
-            if pattern is not None:
-                samples = (predict_shards.sample(each, shipped.classes) for each in found)
-                count = predict_shards.write(samples, pattern, force=force)
-            else:
-                count = predict.write_csv(found, place, inputs=inputs.here, force=force)
-    skipped.tell()
-    done = "segmented" if shipped.spec.pixels else "classified"
-    where = "masks and overlays in" if shipped.spec.pixels and pattern is None else "written to"
-    out.print(f"{count} images {done} by {shipped.name}; {where} {pattern or place}", markup=False)
-
-
-def _told(found: "Iterable[Prediction]", tell: "Callable[[int], None]") -> "Iterator[Prediction]":
-    """Yield the predictions unchanged, and report after each how many there were."""
-    for number, each in enumerate(found, start=1):
-        yield each
-        tell(number)
-
-
-def _tell(watcher: "Watcher", inputs: "Inputs", done: int) -> None:
-    """Report progress; how many images shards hold is not known in advance."""
-    watcher.busy("predicting", done, done if inputs.shards else len(inputs.files))
-
-
-class Skipped:
-    """Counts what could not be read, and reports the first five of them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, line: str) -> None:
-        self.count += 1
-        if self.count <= 5:
-            terminal_text.note(f"skipped {line}")
-
-    def tell(self) -> None:
-        if self.count > 5:
-            terminal_text.note(f"skipped {self.count - 5:,} more")
+        count = predictions.to_table(place)
+    for each in skipped.lines:
+        terminal_text.note(each)
+    done = f"{phrases.count(count, 'image')} {'segmented' if pixels else 'classified'} by {shipped.name}"
+    left = f"; {skipped.count:,} skipped" if skipped.count else ""
+    terminal_text.show(f"{done}; {where} {place}{left}")

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dmt import run_files
 from dmt.cli import terminal_text
 from dmt.errors import ConfigError, RunError
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -56,11 +54,11 @@ def report(
         from dmt.reporting import scalars
 
         count = scalars.write(there, tensorboard)
-        out.print(f"{count:,} numbers in {tensorboard}; to view them: tensorboard --logdir {tensorboard}", markup=False)
+        terminal_text.show(f"{count:,} numbers in {tensorboard}; to view them: tensorboard --logdir {tensorboard}")
     if out_ is not None:
         _page(there, out_, watch, force)
     elif tensorboard is None:
-        out.print(terminal_text.result(Report.read(there).text(terminal_text.width())), markup=False)
+        terminal_text.show(terminal_text.result(Report.read(there).text(terminal_text.width())))
 
 
 def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
@@ -74,4 +72,4 @@ def _page(runs: list[Path], path: Path, watch: bool, force: bool) -> None:
     began = time.perf_counter()
     size = report_file.write(runs, path, force=force)
     took = time.perf_counter() - began
-    out.print(f"{path}: {size / 1e6:.1f} MB in {took:.1f} s; open it in a browser", markup=False)
+    terminal_text.show(f"{path}: {size / 1e6:.1f} MB in {took:.1f} s; open it in a browser")

@@ -2,17 +2,37 @@
 
 import contextlib
 import errno
+import os
 import sys
-from typing import TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 
 from dmt.errors import DmtError
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 FULL = (errno.ENOSPC, errno.EDQUOT)
+DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 NARROWEST = 20
 """Columns of the narrowest terminal that text is fitted to."""
+
+_OUT = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+_WIDTH_IN_FILES = 110
+
+
+def show(text: str) -> None:
+    """Print a result to standard output as it is: names such as ``[red]`` and ``:smile:`` are shown, not obeyed."""
+    _OUT.print(text)
+
+
+def show_table(table: "Table", columns: int | None) -> None:
+    """Print a table to standard output, in a terminal of that many columns or, if it is None, in a file."""
+    wide = columns or max(_WIDTH_IN_FILES, _OUT.width)
+    Console(highlight=False, markup=False, emoji=False, width=wide).print(table)
 
 
 def line(error: Exception) -> str:
@@ -66,7 +86,16 @@ def _of_system(error: OSError) -> str:
         return f"{what} disk is full ({error.strerror}); free some space, then repeat the command"
     if error.errno == errno.ENOMEM:
         return _memory("this computer")
+    if error.errno in DENIED and where:
+        return _denied(where, error.strerror or str(error))
     return f"{where or 'the system'}: {error.strerror or error}"
+
+
+def _denied(where: str, reason: str) -> str:
+    """Return what to do if a file or folder may not be read or, far more often, may not be written."""
+    if Path(where).exists() and not os.access(where, os.R_OK):
+        return f"{where} cannot be read ({reason}); allow reading it, then repeat the command"
+    return f"{where} cannot be written ({reason}); allow it, or give another --out"
 
 
 def _of_torch(error: RuntimeError) -> str | None:

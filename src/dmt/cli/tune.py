@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dmt.cli import terminal_text
 from dmt.cli.shared_options import (
@@ -26,7 +25,6 @@ from dmt.cli.shared_options import (
 from dmt.errors import ConfigError
 
 app = typer.Typer()
-out = Console(highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -93,7 +91,5 @@ def tune(
         jobs=jobs,
         on=on,
     )
-    out.print(tuned.text(terminal_text.width()), markup=False)
-    out.print(
-        f"the chosen run is in {tuned.chosen.folder}; all results are in {out_ / trial_folder.INDEX}", markup=False
-    )
+    terminal_text.show(tuned.text(terminal_text.width()))
+    terminal_text.show(f"the chosen run is in {tuned.chosen.folder}; all results are in {out_ / trial_folder.INDEX}")

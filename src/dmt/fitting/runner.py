@@ -13,6 +13,7 @@ from dmt.config import Config
 from dmt.core import labeling_views
 from dmt.core.execution import Execution
 from dmt.data.audits import Audit
+from dmt.errors import OtherClassesError, RunError
 from dmt.fitting import concluding, orders, teaching
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.features import FeatureMaker
@@ -59,7 +60,10 @@ class Runner:
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and test that the nets can be built and compiled."""
         watcher, where = self._conditions.watcher, self._conditions.data_folder
-        opened = opening.read(self._config.data, where, watcher.note, watcher.reading, self.cache)
+        try:
+            opened = opening.read(self._config.data, where, watcher.note, watcher.reading, self.cache)
+        except OtherClassesError as error:
+            raise RunError(f"{self.folder.path}: {error}; give another --out") from error
         self.fingerprint, self.skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]

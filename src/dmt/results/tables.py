@@ -56,7 +56,7 @@ def text(table: Table, width: int | None = None) -> str:
     """Return a table as plain text, with its title above and its caption below wrapped to the width."""
     title, caption, text = str(table.title), table.caption, io.StringIO()
     table.title = table.caption = None
-    Console(file=text, width=narrow_tables.WIDEST, color_system=None).print(table)
+    Console(file=text, width=narrow_tables.WIDEST, color_system=None, markup=False, emoji=False).print(table)
     below = "" if caption is None else f"{narrow_tables.sentences(str(caption), width)}\n"
     lines = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
     return f"{narrow_tables.sentences(title, width)}\n{lines}{below}"

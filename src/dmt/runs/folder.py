@@ -214,13 +214,21 @@ class Folder:
                     f"give another --out"
                 )
         if known["images"] != head["images"]:
-            raise RunError(f"{self.path} was made with other images; give the same --data, or another --out")
+            own = head.get("folder")
+            remedy = (
+                "; give the same --data, or another --out" if own is None else f" than {own} holds; give another --out"
+            )
+            raise RunError(f"{self.path} was made with other images{remedy}")
 
     def _follow(self, head: dict[str, Any]) -> None:
         """Record the current location of the images if it has changed."""
-        known, now = self.manifest(), plain(head)["config"].get(configuration.PLACES)
-        if now is not None and known["config"].get(configuration.PLACES, now) != now:
-            files.write_json(self.path / MANIFEST, known | {"config": known["config"] | {configuration.PLACES: now}})
+        known, head = self.manifest(), plain(head)
+        folder, now = head.get("folder"), head["config"].get(configuration.PLACES)
+        followed = known if folder is None else known | {"folder": folder}
+        if now is not None and configuration.PLACES in known["config"]:
+            followed = followed | {"config": known["config"] | {configuration.PLACES: now}}
+        if followed != known:
+            files.write_json(self.path / MANIFEST, followed)
 
     def manifest(self) -> dict[str, Any]:
         if not self.path.is_dir():

@@ -16,7 +16,7 @@ from dmt.data.images.options import DataOptions
 from dmt.data.pixels.segment_options import SegmentOptions
 from dmt.data.pixels.segment_sets import SEGMENT_SETS
 from dmt.data.sets import LabeledSet, UnlabeledSet
-from dmt.errors import DataError
+from dmt.errors import DataError, OtherClassesError
 from dmt.models.build import NetSpec
 from dmt.tasks import classification, segmentation
 from dmt.tasks.base import Task
@@ -143,7 +143,8 @@ def _own_folder(
 
 def _require_classes(options: PhotoOptions | PhotoMaskOptions, contents: FolderContents) -> None:
     if contents.classes != options.classes or contents.pixels != isinstance(options, PhotoMaskOptions):
-        raise DataError(f"{contents.root} has other classes than the run was made for ({', '.join(options.classes)})")
+        known = ", ".join(options.classes)
+        raise OtherClassesError(f"the run was made for the classes {known}, and {contents.root} has others")
 
 
 def read_folder(

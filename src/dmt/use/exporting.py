@@ -25,7 +25,7 @@ from dmt.runs.folder import Folder
 from dmt.tasks import opening
 from dmt.training import evidence_files
 from dmt.types import PADDING, Normalization
-from dmt.use import onnx_files, predict, scoring
+from dmt.use import onnx_files, predict, predict_inputs, scoring
 from dmt.use.scoring import Shipped
 from dmt.version import VERSION
 
@@ -162,7 +162,7 @@ def pictures(run: Path, spec: NetSpec, check: Sequence[Path], data_folder: Path 
     """Return images (C, H, W) uint8 to compare nets on, and what they are in words; random ones only if need be."""
     folder = Folder(run)
     options = reading.configuration_of(folder).data
-    paths, kind = _spread(predict.find(check), MANY), "images given"
+    paths, kind = _spread(predict_inputs.find(check), MANY), "images given"
     if not paths and spec.pixels:
         paths, kind = sorted(run.glob(f"{run_files.SAMPLES}/*/*-image.png"))[:FEW], "sample images of the run"
     if not paths and (place := data_folder or folder.manifest().get("folder")):
@@ -240,9 +240,10 @@ def _staged(*places: Path) -> Iterator[tuple[Path, ...]]:
     """Yield temporary paths to write to; the files are moved to their places on success, and deleted otherwise."""
     stages = tuple(path.with_name(f"{files.TEMPORARY}{os.getpid()}-{path.name}") for path in places)
     try:
-        yield stages
-        for stage, path in zip(stages, places, strict=True):
-            stage.replace(path)
+        with files.named(places[0]):  # not by the temporary name
+            yield stages
+            for stage, path in zip(stages, places, strict=True):
+                stage.replace(path)
     finally:
         for stage in stages:
             stage.unlink(missing_ok=True)

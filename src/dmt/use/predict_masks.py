@@ -17,12 +17,14 @@ from dmt.data.pixels import palettes
 from dmt.errors import DataError
 from dmt.outputs import Kind
 from dmt.types import PADDING
-from dmt.use import predict_shards
+from dmt.use import mask_table, predict_inputs, predict_places, predict_shards
+from dmt.use.mask_table import MASKS, OVERLAYS
 from dmt.use.predict_shards import Sample
 from dmt.use.scoring import Shipped
 
 COLUMNS = ("value", "class", "red", "green", "blue")
-LEGEND = Kind("a legend of dmt predict", ",".join(COLUMNS).encode())
+LEGEND = "classes.csv"
+LEGEND_KIND = Kind("a legend of dmt predict", ",".join(COLUMNS).encode())
 
 
 def write(
@@ -31,40 +33,74 @@ def write(
     out: Path,
     on_progress: Callable[[int], None],
     *,
+    folders: Iterable[Path] = (),
     force: bool = False,
 ) -> int:
-    """Write masks, overlays and a legend below ``out``, and return the number of images.
+    """Write masks, overlays, a legend and a table of the masks below ``out``, and return the number of images.
 
-    A folder that already holds masks or overlays is refused unless ``force``: masks may have been drawn by hand.
+    A folder that already holds masks or overlays is refused unless ``force``: masks may have been drawn by hand. With
+    it, those that the table of an earlier call names are removed first.
+
+    Args:
+        shipped: the net or nets.
+        images: the images. If none can be read, nothing is changed.
+        out: the folder.
+        on_progress: called with the number of images done.
+        folders: the folders that images were found in; masks keep their places below them.
+        force: replace what an earlier call wrote.
     """
+    _require_room(out, force)
+    images = predict_inputs.begun(images)
+    mask_table.remove_earlier(out)
+    write_legend(shipped, out, force=force)
+    rows: list[tuple[str, str]] = []
+    taken: set[str] = set()
+    try:
+        for photo, image in images:
+            mask, name = indexed(shipped, image), mask_table.new_name(photo, folders, taken)
+            files.write(out / MASKS / name, pictures.encode(mask))
+            rows.append((str(photo.path), f"{MASKS}/{name}"))
+            files.write(out / OVERLAYS / name, pictures.encode(overlay(image, mask)))
+            on_progress(len(rows))
+    finally:  # an interrupted call also says what it wrote
+        mask_table.write(out, rows)
+    return len(rows)
+
+
+def write_one(shipped: Shipped, images: Iterable[tuple[Photo, np.ndarray]], path: Path, *, force: bool = False) -> int:
+    """Write the mask of a single image to a file, and return the number of images."""
+    outputs.require_new(path, force=force)
+    for _, image in images:
+        files.write(path, pictures.encode(indexed(shipped, image)))
+    return 1
+
+
+def _require_room(out: Path, force: bool) -> None:
+    """Refuse a folder in which something else would be overwritten."""
     if out.is_file():
         raise DataError(f"{out} is a file; give a folder for masks and overlays")
-    for name in ("masks", "overlays"):
+    for name in (MASKS, OVERLAYS):
         if not force and (out / name).is_dir() and any((out / name).iterdir()):
             raise DataError(f"{out / name} is not empty; give another --out, or --force to overwrite it")
-    write_legend(shipped, out, force=force)
-    taken: set[str] = set()
-    done = 0
-    for done, (photo, image) in enumerate(images, start=1):
-        mask = palettes.indexed(label(shipped, image), shipped.palette)
-        name = _name(photo, taken)
-        files.write(out / "masks" / f"{name}.png", pictures.encode(mask))
-        files.write(out / "overlays" / f"{name}.png", pictures.encode(overlay(image, mask)))
-        on_progress(done)
-    return done
+    outputs.require_file(out / LEGEND, LEGEND_KIND, force=force)
+    outputs.require_file(out / predict_places.TABLE, mask_table.KIND, force=force)
 
 
 def samples(shipped: Shipped, images: Iterable[tuple[Photo, np.ndarray]]) -> Iterator[Sample]:
     """Yield the mask of each image as a sample of a shard."""
     for photo, image in images:
-        mask = palettes.indexed(label(shipped, image), shipped.palette)
-        yield predict_shards.key(photo.id), {"mask.png": pictures.encode(mask)}
+        yield predict_shards.key(photo.id), {"mask.png": pictures.encode(indexed(shipped, image))}
 
 
 def write_legend(shipped: Shipped, out: Path, *, force: bool = False) -> None:
-    """Write the names and colors of the classes to ``classes.csv`` in a folder."""
-    outputs.require_file(out / "classes.csv", LEGEND, force=force)
-    files.write(out / "classes.csv", _legend(shipped))
+    """Write the names and colors of the classes to a file in a folder."""
+    outputs.require_file(out / LEGEND, LEGEND_KIND, force=force)
+    files.write(out / LEGEND, _legend(shipped))
+
+
+def indexed(shipped: Shipped, image: np.ndarray) -> Image.Image:
+    """Return the mask of an image (H, W, 3), with the colors of the classes."""
+    return palettes.indexed(label(shipped, image), shipped.palette)
 
 
 @torch.no_grad()
@@ -89,17 +125,6 @@ def overlay(image: np.ndarray, mask: Image.Image) -> Image.Image:
     colors, labels = np.asarray(mask.convert("RGB")), np.asarray(mask)
     mixed = (image.astype(np.float32) + colors) / 2
     return Image.fromarray(np.where(labels[..., None] == 0, image, mixed.astype(np.uint8)))
-
-
-def _name(photo: Photo, taken: set[str]) -> str:
-    """Return the stem of the photo's name, with a number appended if it is taken already."""
-    stem = Path(photo.id).stem
-    name, number = stem, 1
-    while name in taken:
-        number += 1
-        name = f"{stem}-{number}"
-    taken.add(name)
-    return name
 
 
 def _legend(shipped: Shipped) -> bytes:

@@ -8,7 +8,7 @@ from typing import IO
 
 from dmt import files, outputs
 from dmt.data.folders import tar_places
-from dmt.errors import ConfigError, RunError
+from dmt.errors import ConfigError
 from dmt.use.predict import Prediction
 
 PATTERN = "pred-%06d.tar"
@@ -59,9 +59,7 @@ def write(samples: Iterable[Sample], place: Path, *, force: bool = False) -> int
         force: overwrite existing shards.
     """
     library = tar_places.webdataset("writing shards")
-    outputs.require_free(place)
-    if not force and (first := place.with_name(place.name % 0)).exists():
-        raise RunError(f"{first} is there already; give another --out, or --force to replace it")
+    outputs.require_new(place.with_name(place.name % 0), force=force)
     count = 0
     with ExitStack() as room:  # holds the shard that is being written
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dmt.data.folders.photo_files import shown
-from dmt.errors import ConfigError, RunError
+from dmt.errors import ConfigError, OtherClassesError, RunError
 from dmt.fitting import together
 from dmt.fitting.together import Nets
 from dmt.methods import catalogue
@@ -26,6 +26,7 @@ from dmt.types import NetName
 
 SPLITS = ("test", "validation")
 LINES = ("A", "B", BOTH)
+_GIVE_DATA = "give the folder of its images with --data"
 
 
 def choose(jobs: list[JobResult], method: str | None, seed: int | None) -> list[JobResult]:
@@ -63,11 +64,16 @@ class Finished:
         manifest = self._folder.manifest()
         if data_folder is None:
             data_folder = Path(manifest.get("folder") or "data")
+        if manifest.get("folder") and not data_folder.is_dir():
+            raise RunError(f"there is no folder {data_folder} with the images of {path}; {_GIVE_DATA}")
         with progress.default() as watcher:
             read = opening.read if unlabeled else opening.read_labeled
-            self._data = read(self.config.data, data_folder, notify, watcher.reading)
+            try:
+                self._data = read(self.config.data, data_folder, notify, watcher.reading)
+            except OtherClassesError as error:
+                raise RunError(f"{path}: {error}; {_GIVE_DATA}") from error
         if not self._data.is_of(manifest["images"]):
-            raise RunError(f"{path} was made with other images than those in {data_folder}; give the same --data")
+            raise RunError(f"{path} was made with other images than those in {data_folder}; {_GIVE_DATA}")
         self._jobs = reading.read(self._folder)
 
     def jobs(self, method: str | None, seed: int | None) -> list[JobResult]:
