@@ -197,6 +197,52 @@ def test_names_may_count_from_the_folder_of_all_images(tmp_path: Path) -> None:
     assert ids(photos.open_folder(tmp_path).labeled) == ["images/1.png", "images/2.png"]
 
 
+def test_class_folders_beside_a_table_are_held_out(pile: Path) -> None:
+    """None of their images may be unlabeled: that would be a leak."""
+    for name in ("test/cat/1.png", "Val/dog/deep/1.png", "Val/cat/2.png"):
+        image(pile / name)
+    photo_layout.write_table(pile, [["file", "label"], ["a.jpg", "cat"], ["b.png", "dog"]])
+    contents = photos.open_folder(pile)
+    assert contents.layout == "a folder of images with labels.csv, Val/ and test/: images of 2 classes"
+    assert [(photo.id, photo.label) for photo in contents.test] == [("test/cat/1.png", 0)]
+    assert [(each.id, each.label) for each in contents.validation] == [("Val/cat/2.png", 0), ("Val/dog/deep/1.png", 1)]
+    assert ids(contents.unlabeled) == ["d, e.png", "sub/c.png", "é\n.png"]
+    assert noted(contents, "3 images are not in labels.csv and count as unlabeled")
+    image(pile / "test" / "cow" / "1.png")
+    assert "cow is a class that has no labeled images" in failure(pile)
+
+
+def test_held_out_images_without_a_label_are_left_out(pile: Path) -> None:
+    image(pile / "test" / "1.png")
+    photo_layout.write_table(pile, [["file", "label"], ["a.jpg", "cat"]])
+    contents = photos.open_folder(pile)
+    assert contents.test == ()
+    assert "test/1.png" not in ids(contents.unlabeled)
+    assert noted(contents, "test/ has no class folders and is left out")
+
+
+def test_a_table_may_label_the_images_that_are_held_out(pile: Path) -> None:
+    image(pile / "test" / "1.png")
+    image(pile / "test" / "2.png")
+    rows = [["file", "label", "split"], ["a.jpg", "cat", "train"], ["test/1.png", "cat", ""]]
+    photo_layout.write_table(pile, rows)
+    contents = photos.open_folder(pile)
+    assert (ids(contents.labeled), ids(contents.test)) == (["a.jpg"], ["test/1.png"])
+    assert "test/2.png" not in ids(contents.unlabeled)
+    assert noted(contents, "1 images in test/ are not in the table and are left out")
+    photo_layout.write_table(pile, [*rows, ["test/2.png", "cat", "train"]])
+    assert "line 4: 'test/2.png' lies in the folder of test images, but its split is another" in failure(pile)
+
+
+def test_names_in_a_table_may_count_from_the_training_images(tmp_path: Path) -> None:
+    for name in ("train/1.png", "train/2.png", "test/cat/1.png"):
+        image(tmp_path / name)
+    photo_layout.write_table(tmp_path, [["file", "label"], ["1.png", "cat"]])
+    contents = photos.open_folder(tmp_path)
+    assert (ids(contents.labeled), ids(contents.unlabeled)) == (["train/1.png"], ["train/2.png"])
+    assert ids(contents.test) == ["test/cat/1.png"]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -25,6 +25,12 @@ def child(folder: Path, *names: str) -> Path | None:
     return found[0] if found else None
 
 
+def held_out(root: Path) -> dict[str, Path]:
+    """Return the folders of validation and test images that exist, by the name of their part."""
+    held = {"validation": child(root, *VALIDATION), "test": child(root, *TEST)}
+    return {part: folder for part, folder in held.items() if folder is not None}
+
+
 def folders(folder: Path) -> list[Path]:
     """Return subfolders and links to folders, sorted, without hidden ones and links to the folder or its parents."""
     try:
@@ -78,11 +84,11 @@ def class_folders(root: Path) -> FolderContents | None:
     classes = tuple(sorted(found, key=natural))
     if len(classes) == 1:
         notes.append(f"there is only one class, '{shown(classes[0])}'")
-    held = [(part, child(root, *names)) for part, names in (("validation", VALIDATION), ("test", TEST))]
-    aside = {part: _known(folder, root, classes, leftovers, notes) for part, folder in held if folder is not None}
+    held = held_out(root)
+    aside = {part: known(folder, root, classes, leftovers, notes) for part, folder in held.items()}
     spare = child(root, *UNLABELED)
     unlabeled = unlabeled_photos(spare, root, leftovers, notes)
-    others = [spare, *(folder for part, folder in held if aside.get(part))]
+    others = [spare, *(folder for part, folder in held.items() if aside[part])]
     used = [f"{shown(labeled.name)}/<class>/", *(f"{shown(each.name)}/" for each in others if each is not None)]
     return FolderContents(
         root=root,
@@ -110,10 +116,10 @@ def _classes(folder: Path, root: Path, leftovers: Leftovers, notes: list[str]) -
     return {name: files for name, files in found.items() if files}
 
 
-def _known(
+def known(
     folder: Path, root: Path, classes: tuple[str, ...], leftovers: Leftovers, notes: list[str]
 ) -> tuple[Photo, ...]:
-    """Return held-out photos; refuse those of classes without labeled images."""
+    """Return the photos in the class folders of ``val/`` or ``test/``; refuse classes without labeled images."""
     if not folders(folder):
         if _images(folder):
             notes.append(

@@ -5,8 +5,8 @@ import io
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dmt import csv_tables
@@ -18,7 +18,7 @@ from dmt.errors import DataError
 _FILE = ("file", "filename", "file_name", "path", "image")
 _LABEL = ("label", "class", "category")
 _SPLITS = {
-    "": "train", "train": "train", "training": "train", "unlabeled": "train",
+    "": "", "train": "train", "training": "train", "unlabeled": "train",
     "val": "validation", "valid": "validation", "validation": "validation", "test": "test",
 }  # fmt: skip
 
@@ -38,12 +38,13 @@ class _Row:
     line: int
     file: str
     label: str
-    part: str
+    part: str  # empty if the table does not say
 
 
 def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftovers) -> FolderContents:
     """Read a folder of images with a table that gives some of them labels."""
-    rows, notes = _placed(root, table, found)
+    held = photo_layouts.held_out(root)
+    rows, notes = _placed(root, table, found, {folder.name: part for part, folder in held.items()})
     labeled = {id: row for id, row in rows.items() if row.label}
     classes = tuple(sorted({row.label for row in labeled.values() if row.part == "train"}, key=photo_layouts.natural))
     if not classes:
@@ -60,33 +61,61 @@ def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftove
     blind = [id for id, row in rows.items() if not row.label and row.part != "train"]
     if blind:
         notes.append(f"{len(blind)} images held out have no label and are left out, the first is {shown(blind[0])}")
-    unnamed = sum(id not in rows for id in found)
+    aside = {part: _of_folder(folder, root, rows, classes, notes) for part, folder in held.items()}
+    tops = {folder.name for folder in held.values()}
+    unnamed = sum(id not in rows and _top(id) not in tops for id in found)
     if unnamed:
         notes.append(f"{unnamed:,} images are not in {shown(table.name)} and count as unlabeled")
-    skipped = labeled.keys() | set(blind)
+    skipped = {*labeled, *blind, *(id for id in found if _top(id) in tops)}
     unlabeled = tuple(Photo(id, path) for id, path in sorted(found.items()) if id not in skipped)
     if not unlabeled:
         notes.append(photo_pools.NOTHING_UNLABELED)
     leftovers.endings[".csv"] -= 1  # the table itself
+    used = [
+        f"a folder of images with {shown(table.name)}",
+        *(f"{shown(held[part].name)}/" for part in aside if aside[part]),
+    ]
     return FolderContents(
         root=root,
-        layout=f"a folder of images with {shown(table.name)}: images of {photo_layouts.counted(classes)}",
+        layout=f"{photo_layouts.several(used)}: images of {photo_layouts.counted(classes)}",
         pixels=False,
         classes=classes,
         labeled=tuple(parts["train"]),
         unlabeled=unlabeled,
-        validation=tuple(parts["validation"]),
-        test=tuple(parts["test"]),
+        validation=(*parts["validation"], *aside.get("validation", ())),
+        test=(*parts["test"], *aside.get("test", ())),
         notes=(*notes, *leftovers.notes()),
     )
 
 
-def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, _Row], list[str]]:
-    """Return the row of each image that the table names, and notes.
+def _top(id: str) -> str:
+    """Return the name of the top-level folder that an image lies in; empty if it lies in none."""
+    return id.partition("/")[0] if "/" in id else ""
 
-    Images that only the table knows, hidden ones for example, are added to ``found``.
+
+def _of_folder(
+    folder: Path, root: Path, rows: Iterable[str], classes: tuple[str, ...], notes: list[str]
+) -> tuple[Photo, ...]:
+    """Return the photos in the class folders of ``val/`` or ``test/``, unless the table names images in there."""
+    if folder.name not in map(_top, rows):
+        return photo_layouts.known(
+            folder, root, classes, Leftovers(), notes
+        )  # the search of the root has the leftovers
+    unnamed = photo_files.find(folder, root, Leftovers()).keys() - set(rows)
+    if unnamed:
+        notes.append(f"{len(unnamed):,} images in {shown(folder.name)}/ are not in the table and are left out")
+    return ()
+
+
+def _placed(
+    root: Path, table: Path, found: dict[str, Path], held: Mapping[str, str]
+) -> tuple[dict[str, _Row], list[str]]:
+    """Return the row of each image that the table names, with its part, and notes.
+
+    Images that only the table knows, hidden ones for example, are added to ``found``. ``held`` maps the names of the
+    folders of held-out images to their parts.
     """
-    shared = posixpath.commonpath([posixpath.dirname(id) for id in found])
+    shared = posixpath.commonpath([posixpath.dirname(id) for id in found if _top(id) not in held] or [""])
     plain = {unicodedata.normalize("NFC", id): id for id in found}  # macOS, for example, may store é as e and an accent
     rows: dict[str, _Row] = {}
     lost: list[_Row] = []
@@ -99,21 +128,32 @@ def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, 
             found[id] = root / id  # hidden, or behind a link that was not searched
         if id not in found:
             lost.append(row)
-        elif id in rows and (rows[id].label, rows[id].part) != (row.label, row.part):
+            continue
+        row = replace(row, part=_part(table, row, held.get(_top(id), "")))
+        if id in rows and (rows[id].label, rows[id].part) != (row.label, row.part):
             first = rows[id]
             raise DataError(
                 f"{shown(table)} gives two labels to '{shown(id)}': '{shown(first.label)}' in line {first.line} "
                 f"({first.part}), '{shown(row.label)}' in line {row.line} ({row.part}); keep one"
             )
-        else:
-            repeated += id in rows
-            rows.setdefault(id, row)
+        repeated += id in rows
+        rows.setdefault(id, row)
     if lost:
         raise DataError(
             f"{shown(table)} names {len(lost)} files that do not exist or are not images, the first is "
             f"'{shown(lost[0].file)}' (line {lost[0].line}); add them or remove their rows"
         )
     return rows, [f"{repeated} rows of {shown(table.name)} repeat earlier ones"] if repeated else []
+
+
+def _part(table: Path, row: _Row, held: str) -> str:
+    """Return the part of an image that may lie in the folder of the part ``held``."""
+    if held and row.part not in ("", held):
+        raise DataError(
+            f"{shown(table)}, line {row.line}: '{shown(row.file)}' lies in the folder of {held} images, but its split "
+            f"is another; move the file or change the split"
+        )
+    return row.part or held or "train"
 
 
 def _inside(table: Path, row: _Row) -> str:
