@@ -508,6 +508,26 @@ def test_flat(tmp_path: Path) -> None:
     assert "has a mask to learn from" in failure(tmp_path)
 
 
+def test_flat_beside_other_folders(tmp_path: Path) -> None:
+    segment_layout.write_flat(tmp_path)
+    photo_layout.write_pairs(tmp_path / "test", 2, "gray", seed=3)
+    photo_layout.write_pairs(tmp_path / "val", 1, "gray", seed=6)
+    image(tmp_path / "images" / "new.png")
+    image(tmp_path / "unlabeled" / "deep" / "1.png")
+    contents = photos.open_folder(tmp_path)
+    assert contents.layout.startswith(
+        "images/ with masks/ for some, unlabeled/, val/ and test/: masks in class numbers"
+    )
+    assert ids(contents.labeled) == ["images/a.jpg", "images/b.webp"]
+    assert ids(contents.unlabeled) == ["images/new.png", "unlabeled/deep/1.png"]
+    assert ids(contents.validation) == ["images/c.png", "val/images/0006.jpg"]
+    assert ids(contents.test) == ["test/images/0003.jpg", "test/images/0004.jpg"]
+    assert contents.test[0].mask == tmp_path / "test" / "masks" / "0003.png"
+    assert not noted(contents, "no unlabeled images")
+    (tmp_path / "test" / "masks").rename(tmp_path / "test" / "other")
+    assert noted(photos.open_folder(tmp_path), "test/ is left out: it needs both images/ and masks/")
+
+
 @pytest.mark.parametrize("inner", ["", "VOCdevkit", "VOCdevkit/VOC2012"])
 def test_voc(tmp_path: Path, inner: str) -> None:
     segment_layout.write_voc(tmp_path)

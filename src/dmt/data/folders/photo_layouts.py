@@ -8,7 +8,7 @@ from pathlib import Path
 from dmt.data.folders import photo_files, shards
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
-from dmt.data.folders.photo_pools import NOTHING_UNLABELED, Pool
+from dmt.data.folders.photo_pools import Pool
 from dmt.errors import DataError
 
 LABELED = ("labeled", "labelled", "train")
@@ -59,16 +59,16 @@ def counted(classes: tuple[str, ...]) -> str:
     return f"{len(classes)} class{'es' * (len(classes) != 1)}"
 
 
-def unlabeled_photos(folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str]) -> Sequence[Photo]:
-    """Return all images below the folder of unlabeled images; if it has shards, a `Pool` with the shards unopened."""
+def unlabeled_photos(
+    folder: Path | None, root: Path, leftovers: Leftovers, notes: list[str], others: Sequence[Photo] = ()
+) -> Sequence[Photo]:
+    """Return other unlabeled images and all below a folder; if it has shards, a `Pool` with the shards unopened."""
     if folder is not None and child(folder, "images") and child(folder, "masks"):
         notes.append(f"{shown(folder.name)}/masks was not read: its images count as unlabeled")
         folder = child(folder, "images")
     found = photo_files.find(folder, root, leftovers) if folder is not None else {}
     tars = shards.below(folder, leftovers) if folder is not None else []
-    if not found and not tars:
-        notes.append(NOTHING_UNLABELED)
-    photos = tuple(Photo(id, path) for id, path in found.items())
+    photos = (*others, *(Photo(id, path) for id, path in found.items()))
     return Pool(photos, tuple(tars)) if tars else photos
 
 

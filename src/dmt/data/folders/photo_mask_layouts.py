@@ -10,7 +10,6 @@ from typing import NamedTuple
 from dmt.data.folders import photo_class_lists, photo_colors, photo_files, photo_layouts
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import Leftovers, shown
-from dmt.data.folders.photo_pools import NOTHING_UNLABELED
 from dmt.data.pixels import voc
 from dmt.errors import DataError
 
@@ -31,20 +30,26 @@ def mask_folders(root: Path) -> FolderContents | None:
         raise DataError(f"{shown(labeled)} needs both images/ and masks/; it has only {shown(only.name)}/")
     if not photos:
         raise DataError(f"{shown(labeled / 'images')} holds no images; put images there and their masks beside it")
-    aside = {}
-    for part, names in (("validation", photo_layouts.VALIDATION), ("test", photo_layouts.TEST)):
-        folder = photo_layouts.child(root, *names)
-        pairs = _pairs(folder, root, leftovers) if folder is not None else ()
-        if folder is not None and pairs is None:
-            notes.append(f"{shown(folder.name)}/ is left out: it needs both images/ and masks/")
-        aside[part] = pairs or ()
+    aside = _held_out(root, leftovers, notes)
     spare = photo_layouts.child(root, *photo_layouts.UNLABELED)
     unlabeled = photo_layouts.unlabeled_photos(spare, root, leftovers, notes)
     scheme = photo_colors.scheme([photo.mask for photo in photos if photo.mask], _listing(root, labeled))
     used = [f"{shown(labeled.name)}/images", f"{shown(labeled.name)}/masks"]
     used += [f"{shown(spare.name)}/"] if spare is not None else []
-    parts = MaskPhotos(photos, unlabeled, **aside)
+    parts = MaskPhotos(photos, unlabeled, aside.get("validation", ()), aside.get("test", ()))
     return _of_masks(root, photo_layouts.several(used), parts, scheme, [*notes, *leftovers.notes()])
+
+
+def _held_out(root: Path, leftovers: Leftovers, notes: list[str]) -> dict[str, tuple[Photo, ...]]:
+    """Return the images with masks in ``val/`` and ``test/``, by the name of their part, for folders that have both."""
+    found = {}
+    for part, folder in photo_layouts.held_out(root).items():
+        pairs = _pairs(folder, root, leftovers)
+        if pairs is None:
+            notes.append(f"{shown(folder.name)}/ is left out: it needs both images/ and masks/")
+        else:
+            found[part] = pairs
+    return found
 
 
 @dataclass(frozen=True)
@@ -123,14 +128,28 @@ def _complete(files: Mapping[str, ImageFile], partners: Mapping[str, ImageFile],
 
 
 def flat(root: Path) -> FolderContents | None:
-    """Read ``images``, of which some have ``masks``; lists in ``splits`` may hold some out."""
+    """Read ``images``, of which some have ``masks``, perhaps with ``unlabeled``, ``val`` and ``test``.
+
+    Lists in ``splits`` may hold some of the images out, too.
+    """
     images, masks = photo_layouts.child(root, "images"), photo_layouts.child(root, "masks")
     if images is None or masks is None:
         return None
+    leftovers, notes = Leftovers(), list[str]()
     listed = {"validation": root / "splits" / "val.txt", "test": root / "splits" / "test.txt"}
-    parts, notes = _listed(root, images, [masks], listed)
+    parts = _listed(root, images, [masks], listed, leftovers)
+    aside = _held_out(root, leftovers, notes)
+    spare = photo_layouts.child(root, *photo_layouts.UNLABELED)
+    parts = MaskPhotos(
+        parts.labeled,
+        photo_layouts.unlabeled_photos(spare, root, leftovers, notes, parts.unlabeled),
+        (*parts.validation, *aside.get("validation", ())),
+        (*parts.test, *aside.get("test", ())),
+    )
     scheme = photo_colors.scheme([photo.mask for photo in parts.labeled if photo.mask], _listing(root, masks))
-    return _of_masks(root, "images/ with masks/ for some", parts, scheme, notes)
+    used = ["images/ with masks/ for some", *([] if spare is None else [f"{shown(spare.name)}/"])]
+    used += [f"{shown(folder.name)}/" for part, folder in photo_layouts.held_out(root).items() if aside.get(part)]
+    return _of_masks(root, photo_layouts.several(used), parts, scheme, [*notes, *leftovers.notes()])
 
 
 def voc_folders(root: Path) -> FolderContents | None:
@@ -142,8 +161,11 @@ def voc_folders(root: Path) -> FolderContents | None:
     if base is None or not masks:
         return None
     lists = base / "ImageSets" / "Segmentation"
-    parts, notes = _listed(root, base / "JPEGImages", masks, {"train": lists / "train.txt", "test": lists / "val.txt"})
+    leftovers = Leftovers()
+    listed = {"train": lists / "train.txt", "test": lists / "val.txt"}
+    parts = _listed(root, base / "JPEGImages", masks, listed, leftovers)
     own = not all(_VOC_ID.fullmatch(Path(photo.id).stem) for photo in parts.labeled)
+    notes = leftovers.notes()
     if not own:
         notes.append("these are images of PASCAL VOC; `dmt fit voc-1of20 --data DIR` trains as its papers do")
     paths = [photo.mask for photo in parts.labeled if photo.mask]
@@ -151,9 +173,8 @@ def voc_folders(root: Path) -> FolderContents | None:
     return _of_masks(root, "JPEGImages/ with SegmentationClass/, as PASCAL VOC", parts, scheme, notes)
 
 
-def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path]) -> tuple[MaskPhotos, list[str]]:
-    """Divide the images of one folder by their masks and by the lists that exist; return the parts and notes."""
-    leftovers, notes = Leftovers(), list[str]()
+def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path], leftovers: Leftovers) -> MaskPhotos:
+    """Divide the images of one folder by their masks and by the lists that exist."""
     images = _stems(folder, root, leftovers)
     drawn = {stem: mask for each in masks for stem, mask in _stems(each, root, leftovers).items()}
     _complete(drawn, images, "image")
@@ -173,10 +194,8 @@ def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Pat
         raise DataError(f"no image in {shown(folder)} has a mask to learn from; add masks of the same names")
     taken |= set(labeled)
     unlabeled = tuple(Photo(photo.id, photo.path) for stem, photo in images.items() if stem not in taken)
-    if not unlabeled:
-        notes.append(NOTHING_UNLABELED)
     parts = {part: tuple(whole[stem] for stem in sorted(ids.get(part, ()))) for part in ("validation", "test")}
-    return MaskPhotos(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts), [*notes, *leftovers.notes()]
+    return MaskPhotos(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts)
 
 
 def _ids(path: Path, images: Mapping[str, ImageFile], whole: Mapping[str, Photo]) -> list[str]:

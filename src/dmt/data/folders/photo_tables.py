@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dmt import csv_tables
-from dmt.data.folders import photo_files, photo_layouts, photo_pools
+from dmt.data.folders import photo_files, photo_layouts
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.errors import DataError
@@ -68,8 +68,6 @@ def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftove
         notes.append(f"{unnamed:,} images are not in {shown(table.name)} and count as unlabeled")
     skipped = {*labeled, *blind, *(id for id in found if _top(id) in tops)}
     unlabeled = tuple(Photo(id, path) for id, path in sorted(found.items()) if id not in skipped)
-    if not unlabeled:
-        notes.append(photo_pools.NOTHING_UNLABELED)
     leftovers.endings[".csv"] -= 1  # the table itself
     used = [
         f"a folder of images with {shown(table.name)}",
@@ -98,9 +96,8 @@ def _of_folder(
 ) -> tuple[Photo, ...]:
     """Return the photos in the class folders of ``val/`` or ``test/``, unless the table names images in there."""
     if folder.name not in map(_top, rows):
-        return photo_layouts.known(
-            folder, root, classes, Leftovers(), notes
-        )  # the search of the root has the leftovers
+        counted_before = Leftovers()  # when all of the root was searched
+        return photo_layouts.known(folder, root, classes, counted_before, notes)
     unnamed = photo_files.find(folder, root, Leftovers()).keys() - set(rows)
     if unnamed:
         notes.append(f"{len(unnamed):,} images in {shown(folder.name)}/ are not in the table and are left out")

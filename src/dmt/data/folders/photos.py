@@ -18,6 +18,7 @@ from dmt.data.folders import (
 )
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.folders.photo_pools import Pool
 from dmt.errors import DataError
 
 LAYOUTS = (
@@ -52,6 +53,13 @@ def _understood(folder: Path) -> FolderContents:
         raise DataError(f"there is no folder {shown(folder)}; give the folder that holds the images")
     if not folder.is_dir():
         raise DataError(f"{shown(folder)} is a file; give the folder that holds the images")
+    contents = _recognized(folder)
+    notes = [] if contents.unlabeled or isinstance(contents.unlabeled, Pool) else [photo_pools.NOTHING_UNLABELED]
+    return dataclasses.replace(contents, notes=(*contents.notes, *notes))
+
+
+def _recognized(folder: Path) -> FolderContents:
+    """Read a folder by the first layout that fits."""
     by_folders = (
         photo_cityscapes.cityscapes_folders,
         photo_mask_layouts.voc_folders,
