@@ -278,6 +278,26 @@ def test_masks_that_do_not_fit(masks: Path) -> None:
     assert diagnosis.fatal
 
 
+def test_masks_without_the_second_class(tmp_path: Path) -> None:
+    """Where other masks hold 1, 255 is what it always is; where none does, it cannot be."""
+    photo_layout.write_masks(tmp_path, labeled=12, unlabeled=3)
+    photo_layout.write_names(tmp_path / "classes.txt", {"ground": (9, 9, 9), "thing": (8, 8, 8)})
+    plane = np.zeros((48, 64), np.uint8)
+    plane[:5] = 255
+    folder = tmp_path / "labeled/masks"
+    for path in folder.iterdir():
+        photo_layout.save(Image.fromarray(plane), path)
+    diagnosis = examined(tmp_path)
+    sole(diagnosis, "error", "12 masks hold only 0 and 255", "no mask holds 1; write 1 for 'thing'")
+    plane[30:] = 1
+    for path in folder.iterdir():
+        if path.name != "0000.png":
+            photo_layout.save(Image.fromarray(plane), path)
+    diagnosis = examined(tmp_path)
+    sole(diagnosis, "warning", "1 mask holds only 0 and 255: 'labeled/images/0000.jpg'", "is read as 'no label'")
+    assert not diagnosis.fatal
+
+
 def test_suspicious_masks(masks: Path) -> None:
     for number in range(1, 15, 3):  # all squares but one
         plane = np.zeros((48, 64), np.uint8)

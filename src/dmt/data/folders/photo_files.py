@@ -168,8 +168,6 @@ def read_mask(path: Path, class_colors: Mapping[Color, int] | None, classes: int
             f"{shown(path)} has the class {wrong[0]}, outside 0..{classes - 1} and 255 (no label); "
             "name all classes in classes.txt or fix the mask"
         )
-    if classes == 2 and {*np.unique(pixels).tolist()} == {0, VOID}:
-        raise DataError(f"{shown(path)} holds only 0 and 255, where 255 means 'no label'; write 1 for the second class")
     return pixels.astype(np.uint8)
 
 

@@ -1,0 +1,52 @@
+"""The doctor's rules for masks: one function per problem."""
+
+from collections.abc import Iterator
+
+from dmt.data.folders import phrases
+from dmt.data.folders.contents import FolderContents
+from dmt.data.folders.doctor_issues import Issue
+from dmt.data.folders.survey import Look, Survey
+
+IGNORED = 0.9  # greatest share of a mask's pixels without a label
+
+
+def _masked(contents: FolderContents, survey: Survey) -> list[Look]:
+    """Return all photos with a usable mask."""
+    return [look for part in ("labeled", "validation", "test") for look in survey.usable(part) if contents.pixels]
+
+
+def _blank(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    blank = [look.id for look in _masked(contents, survey) if look.ignored > IGNORED]
+    if blank:
+        what = phrases.count(len(blank), "mask has", "masks have")
+        text = f"{what} no label on more than {IGNORED:.0%} of the pixels: {phrases.listed(blank)}; is that intended?"
+        yield Issue("warning", text)
+
+
+def _lone(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    lone = {label for label, count in enumerate(survey.images("labeled")) if count == 1}
+    if lone and contents.pixels and len(contents.labeled) > 1:
+        where = {label: look.id for look in survey.usable("labeled") for label in look.present if label in lone}
+        names = phrases.enough(
+            f"{phrases.quoted(contents.classes[label])} in {phrases.quoted(where[label])}" for label in sorted(lone)
+        )
+        yield Issue("warning", f"classes that only one labeled image shows are hardly learned: {names}; label more")
+
+
+def _only_void(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Report masks of two classes that show only the first and "no label", since 255 may have meant the second."""
+    if contents.colors is not None or len(contents.classes) != 2:
+        return
+    looks = _masked(contents, survey)
+    found = [look.id for look in looks if look.present == [0] and look.ignored]
+    if not found:
+        return
+    what = f"{phrases.count(len(found), 'mask holds', 'masks hold')} only 0 and 255: {phrases.listed(found)}; there 255"
+    second = f"write 1 for {phrases.quoted(contents.classes[1])}"
+    if any(1 in look.present for look in looks):
+        yield Issue("warning", f"{what} is read as 'no label'; if it marks the second class, {second}")
+    else:
+        yield Issue("error", f"{what} means 'no label', and no mask holds 1; {second}")
+
+
+CHECKS = (_blank, _lone, _only_void)
