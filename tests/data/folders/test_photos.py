@@ -458,6 +458,26 @@ def test_one_unreadable_mask_is_left_to_the_survey(tmp_path: Path) -> None:
     assert "0000.png is empty" in failure(tmp_path)
 
 
+def test_accents_that_are_stored_in_two_ways_match(tmp_path: Path) -> None:
+    """As when images come from macOS and masks from elsewhere."""
+    for place, name in (("images", "e\u0301"), ("masks", "\u00e9"), ("images", "\u00fc"), ("masks", "u\u0308")):
+        image(tmp_path / "labeled" / place / f"{name}.png")
+        image(tmp_path / "flat" / place / f"{name}.png")
+    segment_layout.save_list(tmp_path / "flat" / "splits" / "val.txt", ["u\u0308"])
+    contents = photos.open_folder(tmp_path)
+    assert ids(contents.labeled) == ["labeled/images/e\u0301.png", "labeled/images/\u00fc.png"]
+    assert contents.labeled[0].mask == tmp_path / "labeled" / "masks" / "\u00e9.png"
+    assert ids(photos.open_folder(tmp_path / "flat").validation) == ["images/\u00fc.png"]
+
+
+def test_accents_in_names_of_classes_match(tmp_path: Path) -> None:
+    for name in ("labeled/e\u0301", "labeled/u", "test/\u00e9"):
+        image(tmp_path / name / "1.png")
+    contents = photos.open_folder(tmp_path)
+    assert contents.classes == ("e\u0301", "u")
+    assert [photo.label for photo in contents.test] == [0]
+
+
 @pytest.mark.parametrize(
     ("added", "removed", "words"),
     [

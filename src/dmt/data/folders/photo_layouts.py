@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def class_folders(root: Path) -> FolderContents | None:
         layout=f"{several(used)}: images of {counted(classes)}",
         pixels=False,
         classes=classes,
-        labeled=_numbered(found, classes),
+        labeled=_numbered(found, {name: label for label, name in enumerate(classes)}),
         unlabeled=unlabeled,
         validation=aside.get("validation", ()),
         test=aside.get("test", ()),
@@ -127,14 +128,16 @@ def known(
             )
         return ()
     found = _classes(folder, root, leftovers, notes)
-    for name in found:
-        if name not in classes:
+    numbers = {unicodedata.normalize("NFC", name): label for label, name in enumerate(classes)}
+    labels = {name: numbers.get(unicodedata.normalize("NFC", name)) for name in found}  # accents are stored in two ways
+    for name, label in labels.items():
+        if label is None:
             raise DataError(f"{shown(folder / name)} is a class that has no labeled images; add some or remove it")
-    return _numbered(found, classes)
+    return _numbered(found, labels)
 
 
-def _numbered(found: Mapping[str, Mapping[str, Path]], classes: tuple[str, ...]) -> tuple[Photo, ...]:
-    every = [Photo(id, path, classes.index(name)) for name, files in found.items() for id, path in files.items()]
+def _numbered(found: Mapping[str, Mapping[str, Path]], labels: Mapping[str, int | None]) -> tuple[Photo, ...]:
+    every = [Photo(id, path, labels[name]) for name, files in found.items() for id, path in files.items()]
     return tuple(sorted(every, key=lambda photo: photo.id))
 
 

@@ -1,6 +1,7 @@
 """Folder layouts of images with masks, PASCAL VOC among them. Readers return None for other layouts."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,10 +95,13 @@ class ImageFile(NamedTuple):
 
 
 def _stems(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, ImageFile]:
-    """Map the path of each file below the folder, without its ending, to the file. It links an image to its mask."""
+    """Map the path of each file below the folder, without its ending, to the file. It links an image to its mask.
+
+    The path is normalized: macOS, for example, may store é as e and an accent.
+    """
     found: dict[str, ImageFile] = {}
     for id, path in photo_files.find(folder, root, leftovers).items():
-        stem = path.relative_to(folder).with_suffix("").as_posix()
+        stem = unicodedata.normalize("NFC", path.relative_to(folder).with_suffix("").as_posix())
         if stem in found:
             raise DataError(
                 f"{shown(found[stem].path)} and {shown(path.name)} differ only in their ending: "
@@ -194,14 +198,20 @@ def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Pat
         raise DataError(f"no image in {shown(folder)} has a mask to learn from; add masks of the same names")
     taken |= set(labeled)
     unlabeled = tuple(Photo(photo.id, photo.path) for stem, photo in images.items() if stem not in taken)
-    parts = {part: tuple(whole[stem] for stem in sorted(ids.get(part, ()))) for part in ("validation", "test")}
-    return MaskPhotos(tuple(whole[stem] for stem in sorted(labeled)), unlabeled, **parts)
+
+    def ordered(stems: Iterable[str]) -> tuple[Photo, ...]:
+        return tuple(
+            sorted((whole[stem] for stem in stems), key=lambda photo: Path(photo.id).with_suffix("").as_posix())
+        )
+
+    return MaskPhotos(ordered(labeled), unlabeled, ordered(ids.get("validation", ())), ordered(ids.get("test", ())))
 
 
 def _ids(path: Path, images: Mapping[str, ImageFile], whole: Mapping[str, Photo]) -> list[str]:
     """Return the images of a list, whose lines are ids, file names, or start with the path of an image."""
     found, lost = list[str](), list[str]()
     for line in photo_class_lists.lines(path):
+        line = unicodedata.normalize("NFC", line)
         tries = (line, str(Path(line).with_suffix("")), Path(line.split()[0]).stem)
         stem = next((each for each in tries if each in images), line)
         (found if stem in whole else lost).append(stem)
