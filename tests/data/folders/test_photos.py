@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dmt.data.folders import photo_files, photos
+from dmt.data.folders import mask_files, photos
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.pixels import cityscapes
 from dmt.errors import DataError
@@ -286,7 +286,7 @@ def test_a_table_in_another_encoding(pile: Path) -> None:
 
 def read_all(contents: FolderContents) -> list[np.ndarray]:
     masks = [photo.mask for photo in contents.labeled]
-    return [photo_files.read_mask(mask, contents.colors, len(contents.classes)) for mask in masks if mask is not None]
+    return [mask_files.read_mask(mask, contents.colors, len(contents.classes)) for mask in masks if mask is not None]
 
 
 def truth(count: int) -> list[np.ndarray]:
@@ -573,7 +573,7 @@ def test_cityscapes(tmp_path: Path) -> None:
     assert len(contents.test) == len(segment_layout.CITY_VAL)
     assert noted(contents, "cityscapes-1of8")
     assert contents.labeled[0].mask is not None
-    read = photo_files.read_mask(contents.labeled[0].mask, contents.colors, len(contents.classes))
+    read = mask_files.read_mask(contents.labeled[0].mask, contents.colors, len(contents.classes))
     assert contents.labeled[0].id == f"leftImg8bit/train/{kept}_leftImg8bit.png"
     assert (read == cityscapes.TABLE[planes[kept]]).all()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dmt.data.folders import photo_class_lists, photo_files
+from dmt.data.folders import mask_files, photo_class_lists, photo_files
 from dmt.data.folders.contents import Color
 from dmt.data.pixels import voc
 from dmt.data.pixels.masks import VOID
@@ -94,8 +94,8 @@ def look(masks: Iterable[Path]) -> Seen:
 
 
 def _look(path: Path) -> Seen:
-    with photo_files.opened_mask(path) as image:
-        stored = photo_files.numbers(image)
+    with mask_files.opened_mask(path) as image:
+        stored = mask_files.numbers(image)
         if stored.mode == "RGB":
             found = stored.getcolors(LIMIT)
             if found is None:

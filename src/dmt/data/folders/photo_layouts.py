@@ -106,7 +106,7 @@ def class_folders(root: Path) -> FolderContents | None:
 
 def _classes(folder: Path, root: Path, leftovers: Leftovers, notes: list[str]) -> dict[str, dict[str, Path]]:
     """Map the name of each class that has images to its images."""
-    stray = _images(folder)
+    stray = images_in(folder)
     if stray:
         raise DataError(
             f"{len(stray)} images are in no class folder, the first is {shown(stray[0])}; move them into one"
@@ -122,7 +122,7 @@ def known(
 ) -> tuple[Photo, ...]:
     """Return the photos in the class folders of ``val/`` or ``test/``; refuse classes without labeled images."""
     if not folders(folder):
-        if _images(folder):
+        if images_in(folder):
             notes.append(
                 f"{shown(folder.name)}/ has no class folders and is left out; `dmt predict` labels such images"
             )
@@ -141,7 +141,7 @@ def _numbered(found: Mapping[str, Mapping[str, Path]], labels: Mapping[str, int 
     return tuple(sorted(every, key=lambda photo: photo.id))
 
 
-def _images(folder: Path) -> list[Path]:
+def images_in(folder: Path) -> list[Path]:
     """Return the images directly in a folder, without subfolders."""
     inside = sorted(each for each in folder.iterdir() if each.suffix.lower() in EXTENSIONS and not each.is_dir())
     return [each for each in inside if not photo_files.hidden(each.name)]

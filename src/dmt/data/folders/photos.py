@@ -14,6 +14,7 @@ from dmt.data.folders import (
     photo_mask_layouts,
     photo_pools,
     photo_tables,
+    photo_unread,
     phrases,
 )
 from dmt.data.folders.contents import FolderContents
@@ -55,7 +56,7 @@ def _understood(folder: Path) -> FolderContents:
         raise DataError(f"{shown(folder)} is a file; give the folder that holds the images")
     contents = _recognized(folder)
     notes = [] if contents.unlabeled or isinstance(contents.unlabeled, Pool) else [photo_pools.NOTHING_UNLABELED]
-    return dataclasses.replace(contents, notes=(*contents.notes, *notes))
+    return dataclasses.replace(contents, notes=(*contents.notes, *notes, *photo_unread.notes(contents)))
 
 
 def _recognized(folder: Path) -> FolderContents:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from dmt.data import ahead
-from dmt.data.folders import copies, likeness, photo_files
+from dmt.data.folders import copies, likeness, mask_files, photo_files
 from dmt.data.folders.contents import FolderContents, Photo, Source
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
@@ -226,8 +226,8 @@ def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Loo
     if photo.mask is None:
         return seen
     try:
-        mask = photo_files.read_mask(photo.mask, contents.colors, len(contents.classes))
-        photo_files.require_size(photo.mask, mask.shape, size)
+        mask = mask_files.read_mask(photo.mask, contents.colors, len(contents.classes))
+        mask_files.require_size(photo.mask, mask.shape, size)
     except Exception as error:
         return replace(seen, problem=_line(photo, error))
     histogram = Image.fromarray(mask).histogram()  # unlike np.bincount, makes no int64 copy
