@@ -298,6 +298,29 @@ def test_masks_without_the_second_class(tmp_path: Path) -> None:
     assert not diagnosis.fatal
 
 
+@pytest.mark.parametrize("ending", ["jpg", "tif"])
+def test_masks_of_photos_that_are_rotated_by_exif(masks: Path, ending: str) -> None:
+    """A mask that was drawn on the file as it is stored has the other orientation, or is upside down."""
+    for number, orientation in enumerate((6, 3)):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        path = masks / f"labeled/images/{number:04d}.jpg"
+        with Image.open(path) as photo:
+            photo.load()
+        path.unlink()
+        photo.save(path.with_suffix(f".{ending}"), exif=exif)
+    diagnosis = examined(masks)
+    sole(diagnosis, "error", "1 of 15 labeled images cannot be used")
+    said = (
+        "has 48×64 pixels but its image 64×48; the photo is rotated by its EXIF orientation, and masks must be drawn on"
+    )
+    assert f"0000.png {said} the upright photo: rotate the mask likewise" in diagnosis.text
+    names = f"'labeled/images/0000.{ending}', 'labeled/images/0001.{ending}'"
+    sole(
+        diagnosis, "note", f"2 photos with masks are rotated by EXIF data: {names}; masks must be drawn on the upright"
+    )
+
+
 def test_suspicious_masks(masks: Path) -> None:
     for number in range(1, 15, 3):  # all squares but one
         plane = np.zeros((48, 64), np.uint8)

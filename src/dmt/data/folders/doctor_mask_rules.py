@@ -49,4 +49,13 @@ def _only_void(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         yield Issue("error", f"{what} means 'no label', and no mask holds 1; {second}")
 
 
-CHECKS = (_blank, _lone, _only_void)
+def _rotated(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Report photos that programs show differently, depending on whether they heed EXIF data."""
+    found = [look.id for look in survey.looks if look.rotated]
+    if found:
+        what = phrases.count(len(found), "photo with a mask is", "photos with masks are")
+        remedy = "masks must be drawn on the upright photo, as image viewers show it"
+        yield Issue("note", f"{what} rotated by EXIF data: {phrases.listed(found)}; {remedy}")
+
+
+CHECKS = (_blank, _lone, _only_void, _rotated)

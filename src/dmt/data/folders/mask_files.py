@@ -9,7 +9,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from dmt.data.folders import photo_files
-from dmt.data.folders.contents import Color
+from dmt.data.folders.contents import Color, Source
 from dmt.data.folders.photo_files import Plane, shown
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
@@ -26,13 +26,17 @@ def opened_mask(path: Path) -> Iterator[Image.Image]:
         yield image
 
 
-def require_size(mask: Path, found: tuple[int, ...], size: tuple[int, int]) -> None:
-    """Refuse a mask whose size (H, W) is not that of its image."""
-    if found != size:
-        raise DataError(
-            f"{shown(mask)} has {found[0]}×{found[1]} pixels but its image {size[0]}×{size[1]}; "
-            "give every image a mask of its own size"
+def require_size(mask: Path, found: tuple[int, ...], photo: Source, size: tuple[int, int]) -> None:
+    """Refuse a mask whose size (H, W) is not that of its photo as it is read."""
+    if found == size:
+        return
+    remedy = "give every image a mask of its own size"
+    if found == size[::-1] and photo_files.is_rotated(photo):
+        remedy = (
+            "the photo is rotated by its EXIF orientation, and masks must be drawn on the upright photo: "
+            "rotate the mask likewise"
         )
+    raise DataError(f"{shown(mask)} has {found[0]}×{found[1]} pixels but its image {size[0]}×{size[1]}; {remedy}")
 
 
 def read_mask(path: Path, class_colors: Mapping[Color, int] | None, classes: int) -> Plane:

@@ -149,6 +149,12 @@ def photo_size(path: Source) -> tuple[int, int]:
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
+def is_rotated(path: Source) -> bool:
+    """Return whether a photo is rotated or flipped by its EXIF data: programs that ignore these show it differently."""
+    with opened(path) as image:
+        return _tagged(image) in _UPRIGHT
+
+
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode == "I" or image.mode == "F" or image.mode.startswith("I;16"):
         return Image.fromarray(_eight_bits(np.asarray(image))).convert("RGB")
@@ -175,8 +181,11 @@ def _eight_bits(values: npt.NDArray[np.generic]) -> Plane:
 
 def orientation(image: Image.Image) -> int:
     """Return the EXIF orientation, 1 … 8; always 1 for TIFF files, which Pillow rotates itself."""
-    if image.format == "TIFF":
-        return 1
+    return 1 if image.format == "TIFF" else _tagged(image)
+
+
+def _tagged(image: Image.Image) -> int:
+    """Return the EXIF orientation in the file of an image that was not decoded yet."""
     try:
         # not image.getexif(): for PNG it decodes all pixels to search for a chunk behind them
         return int(Image.Image.getexif(image).get(_ORIENTATION, 1))

@@ -164,7 +164,7 @@ def read_planes(
             path = photos[position].mask
             assert path is not None
             plane = mask_files.read_mask(path, contents.colors, classes)
-            mask_files.require_size(path, plane.shape, natives[position])
+            mask_files.require_size(path, plane.shape, photos[position].path, natives[position])
             return _resized(plane, sizes[position], Image.Resampling.NEAREST)
 
         images = ragged.fill(

@@ -36,6 +36,7 @@ class Look:
         mask: digest of the mask.
         counts: number of pixels of each class in the mask.
         ignored: share of the mask's pixels without a label.
+        rotated: whether the photo has a mask and is rotated by its EXIF data.
         finite: whether all values of the photo are finite; floats in TIFF files need not be.
     """
 
@@ -50,6 +51,7 @@ class Look:
     counts: tuple[int, ...] | None = None
     ignored: float = 0.0
     finite: bool = True
+    rotated: bool = False
 
     @property
     def truth(self) -> int | str | None:
@@ -218,16 +220,19 @@ def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Loo
     try:
         image = photo_files.read_photo(photo.path)
         finite = photo_files.is_finite(photo.path)
+        rotated = photo.mask is not None and photo_files.is_rotated(photo.path)
     except Exception as error:  # an unforeseen error of one file must not end the survey of all others
         return Look(photo.id, part, photo.label, problem=_line(photo, error))
     size = (image.shape[0], image.shape[1])
-    seen = Look(photo.id, part, photo.label, size, _digest(image), likeness.dhash(image), finite=finite)
+    seen = Look(
+        photo.id, part, photo.label, size, _digest(image), likeness.dhash(image), finite=finite, rotated=rotated
+    )
     del image  # before the mask is read, to save memory
     if photo.mask is None:
         return seen
     try:
         mask = mask_files.read_mask(photo.mask, contents.colors, len(contents.classes))
-        mask_files.require_size(photo.mask, mask.shape, size)
+        mask_files.require_size(photo.mask, mask.shape, photo.path, size)
     except Exception as error:
         return replace(seen, problem=_line(photo, error))
     histogram = Image.fromarray(mask).histogram()  # unlike np.bincount, makes no int64 copy
