@@ -243,6 +243,17 @@ def test_names_in_a_table_may_count_from_the_training_images(tmp_path: Path) -> 
     assert ids(contents.test) == ["test/cat/1.png"]
 
 
+def test_absolute_paths_in_a_table_may_lead_into_the_folder(pile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (pile.parent / "link").symlink_to(pile)
+    rows = [["file", "label"], [f"{pile}/a.jpg", "cat"], [f"{pile.parent}/link/sub/../b.png", "dog"]]
+    photo_layout.write_table(pile, rows)
+    assert ids(photos.open_folder(pile.parent / "link").labeled) == ["a.jpg", "b.png"]
+    monkeypatch.chdir(pile.parent)
+    assert ids(photos.open_folder(Path("link")).labeled) == ["a.jpg", "b.png"]
+    photo_layout.write_table(pile, [*rows, [f"{pile}/../c.png", "dog"], [f"{pile}s/d.png", "dog"]])
+    assert "leaves the folder" in failure(pile)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

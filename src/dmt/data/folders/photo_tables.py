@@ -17,6 +17,7 @@ from dmt.errors import DataError
 
 _FILE = ("file", "filename", "file_name", "path", "image")
 _LABEL = ("label", "class", "category")
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _SPLITS = {
     "": "", "train": "train", "training": "train", "unlabeled": "train",
     "val": "validation", "valid": "validation", "validation": "validation", "test": "test",
@@ -44,7 +45,7 @@ class _Row:
 def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftovers) -> FolderContents:
     """Read a folder of images with a table that gives some of them labels."""
     held = photo_layouts.held_out(root)
-    rows, notes = _placed(root, table, found, {folder.name: part for part, folder in held.items()})
+    rows, notes = _placed(root, table, found, {folder.name.lower(): part for part, folder in held.items()})
     labeled = {id: row for id, row in rows.items() if row.label}
     classes = tuple(sorted({row.label for row in labeled.values() if row.part == "train"}, key=photo_layouts.natural))
     if not classes:
@@ -62,7 +63,7 @@ def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftove
     if blind:
         notes.append(f"{len(blind)} images held out have no label and are left out, the first is {shown(blind[0])}")
     aside = {part: _of_folder(folder, root, rows, classes, notes) for part, folder in held.items()}
-    tops = {folder.name for folder in held.values()}
+    tops = {folder.name.lower() for folder in held.values()}
     unnamed = sum(id not in rows and _top(id) not in tops for id in found)
     if unnamed:
         notes.append(f"{unnamed:,} images are not in {shown(table.name)} and count as unlabeled")
@@ -87,15 +88,15 @@ def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftove
 
 
 def _top(id: str) -> str:
-    """Return the name of the top-level folder that an image lies in; empty if it lies in none."""
-    return id.partition("/")[0] if "/" in id else ""
+    """Return the name of the top-level folder that an image lies in, in small letters; empty if it lies in none."""
+    return id.partition("/")[0].lower() if "/" in id else ""
 
 
 def _of_folder(
     folder: Path, root: Path, rows: Iterable[str], classes: tuple[str, ...], notes: list[str]
 ) -> tuple[Photo, ...]:
     """Return the photos in the class folders of ``val/`` or ``test/``, unless the table names images in there."""
-    if folder.name not in map(_top, rows):
+    if folder.name.lower() not in map(_top, rows):
         counted_before = Leftovers()  # when all of the root was searched
         return photo_layouts.known(folder, root, classes, counted_before, notes)
     unnamed = photo_files.find(folder, root, Leftovers()).keys() - set(rows)
@@ -118,7 +119,7 @@ def _placed(
     lost: list[_Row] = []
     repeated = 0
     for row in _rows(table):
-        inside = row.file if row.file in found else _inside(table, row)
+        inside = row.file if row.file in found else _inside(root, table, row)
         tries = [unicodedata.normalize("NFC", each) for each in (inside, posixpath.join(shared, inside))]
         id = next((plain[each] for each in tries if each in plain), inside)
         if id not in found and posixpath.splitext(id)[1].lower() in EXTENSIONS and _is_file(root / id):
@@ -153,10 +154,13 @@ def _part(table: Path, row: _Row, held: str) -> str:
     return row.part or held or "train"
 
 
-def _inside(table: Path, row: _Row) -> str:
-    """Return the file of a row as a normalized path relative to the table's folder; refuse paths that leave it."""
+def _inside(root: Path, table: Path, row: _Row) -> str:
+    """Return the file of a row as a normalized path relative to the folder; refuse paths that leave it."""
     path = posixpath.normpath(row.file.replace("\\", "/"))
-    if path.startswith("/") or re.match(r"[A-Za-z]:/", path) or path.split("/")[0] == "..":
+    if _ABSOLUTE.match(path):
+        for base in (root.absolute(), root.resolve()):
+            path = path.removeprefix(f"{base.as_posix().rstrip('/')}/")
+    if _ABSOLUTE.match(path) or path.split("/")[0] == "..":
         raise DataError(
             f"{shown(table)}, line {row.line}: '{shown(row.file)}' leaves the folder; give paths relative to the table"
         )
