@@ -401,3 +401,14 @@ def test_values_that_are_no_numbers_are_named_by_file(wrong: float, tmp_path: Pa
     assert found.severity == "warning"
     assert "'unlabeled/dark.tif'" in found.text
     assert "well.tif" not in found.text
+
+
+def test_images_that_lose_their_contrast_or_scale_are_named(tmp_path: Path) -> None:
+    photo_layout.write_classes(tmp_path, labeled=6, unlabeled=2)
+    values = np.random.default_rng(0).random((40, 40))
+    photo_layout.save(Image.fromarray((values * 4095).astype(np.uint16)), tmp_path / "unlabeled" / "twelve.png")
+    photo_layout.save(Image.fromarray((values * 65535).astype(np.uint16)), tmp_path / "unlabeled" / "all.png")
+    photo_layout.save(Image.fromarray((values * 900).astype(np.float32)), tmp_path / "unlabeled" / "float.tif")
+    diagnosis = examined(tmp_path)
+    sole(diagnosis, "warning", "1 image is read as dark", "16 bits: 'unlabeled/twelve.png'; multiply all by one factor")
+    sole(diagnosis, "warning", "1 image is stretched", "'unlabeled/float.tif'; save all with one common scale")

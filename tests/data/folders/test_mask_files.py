@@ -1,7 +1,5 @@
 """Masks of every kind, and what is none."""
 
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,7 @@ from PIL import Image
 
 from dmt.data.folders import mask_files, photo_files
 from dmt.errors import DataError
-from tests.data.folders import photo_layout
+from tests.data.folders import photo_layout, png_files
 
 BINARY = {(0, 0, 0): 0, (255, 255, 255): 1}
 
@@ -56,16 +54,8 @@ def test_masks_of_few_bits_and_of_equal_channels(tmp_path: Path) -> None:
 
 
 def test_gray_of_4_bits_keeps_its_numbers(tmp_path: Path) -> None:
-    """Pillow does not write such a file, so it is put together here: one row of the numbers 0, 1, 2, 15."""
-
-    def chunk(name: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-
-    head = struct.pack(">IIBBBBB", 4, 1, 4, 0, 0, 0, 0)
-    data = zlib.compress(b"\x00\x01\x2f")
-    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
-    (tmp_path / "x.png").write_bytes(content)
-    assert mask_files.read_mask(tmp_path / "x.png", None, 16).tolist() == [[0, 1, 2, 15]]
+    path = png_files.write_row(tmp_path / "x.png", b"\x01\x2f", width=4, bits=4)
+    assert mask_files.read_mask(path, None, 16).tolist() == [[0, 1, 2, 15]]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,14 @@ class Overlap:
     remedy: str
 
 
+_LITTLE = "a net sees little in them, leave them out"
+_VALUES = {
+    "infinite": ("read as nearly black, since values in it are NaN or infinite", _LITTLE),
+    "faint": ("read as dark, since their values use only a small part of 16 bits",
+              "multiply all by one factor so that they reach 65535 (12 bits by 16)"),
+    "stretched": ("stretched from their own least to their greatest value, as these are outside of 0 to 255 or 65535",
+                  "save all with one common scale, for example in 8 bits"),
+}  # fmt: skip
 _MEMORY = "scores would reward memorization: remove them from one of the two"
 _OVERLAPS = (
     Overlap("labeled", "test", "error", "warning", _MEMORY),
@@ -53,7 +61,19 @@ _OVERLAPS = (
 def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
     """Return all problems of a folder, the most severe first."""
     checks = (
-        *(_unreadable, _labels, _names, _scarce, _few_tests, _untested, _contradictions, _overlaps, _copies, _shapes),
+        *(
+            _unreadable,
+            _labels,
+            _names,
+            _scarce,
+            _few_tests,
+            _untested,
+            _contradictions,
+            _overlaps,
+            _copies,
+            _shapes,
+            _values,
+        ),
         *(*doctor_mask_rules.CHECKS, _notes),
     )
     found = [issue for check in checks for issue in check(contents, survey)]
@@ -212,14 +232,19 @@ def _shapes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     sized = [(look.id, look.size) for look in survey.looks if look.size is not None]
     tiny = [name for name, size in sized if min(size) < SMALL]
     slim = [name for name, size in sized if max(size) > LONG * min(size)]
-    dark = [look.id for look in survey.looks if not look.finite]
-    kinds = {f"smaller than {SMALL} pixels": tiny, f"more than {LONG} times as long as wide": slim}
-    for what, names in (kinds | {"read as nearly black, since values in it are NaN or infinite": dark}).items():
+    for what, names in {f"smaller than {SMALL} pixels": tiny, f"more than {LONG} times as long as wide": slim}.items():
         if names:
             count = phrases.count(len(names), "image is", "images are")
-            yield Issue(
-                "warning", f"{count} {what}: {phrases.listed(names)}; a net sees little in them, leave them out"
-            )
+            yield Issue("warning", f"{count} {what}: {phrases.listed(names)}; {_LITTLE}")
+
+
+def _values(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Report images of more than 8 bits that lose their contrast or their common scale when they are read."""
+    for kind, (what, remedy) in _VALUES.items():
+        names = [look.id for look in survey.looks if look.values == kind]
+        if names:
+            count = phrases.count(len(names), "image is", "images are")
+            yield Issue("warning", f"{count} {what}: {phrases.listed(names)}; {remedy}")
 
 
 def _notes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:

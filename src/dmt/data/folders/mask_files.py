@@ -88,7 +88,7 @@ def numbers(image: Image.Image) -> Image.Image:
         return Image.fromarray(np.asarray(image).astype(np.uint8))
     if image.mode in ("L", "P"):
         # Pillow scales 2- and 4-bit gray to 0..255, so that 1 becomes 85 or 17
-        step = {"L;2": 85, "L;4": 17}.get(_stored(image), 1)
+        step = {"L;2": 85, "L;4": 17}.get(photo_files.stored(image), 1)
         return image.point(lambda value: value // step) if step > 1 else image
     if image.mode == "I" or image.mode.startswith("I;16"):
         return image
@@ -110,10 +110,3 @@ def colors(image: Image.Image) -> Image.Image:
     if image.mode == "P":  # convert by the palette alone: transparency would make Pillow warn
         image.info.pop("transparency", None)
     return (numbers(image) if image.mode == "L" else image).convert("RGB")
-
-
-def _stored(image: Image.Image) -> str:
-    """Return Pillow's name of the raw pixel format in the file, e.g. "L;4"; known only until pixels are decoded."""
-    tile = getattr(image, "tile", None)
-    kind = tile[0][3] if tile else ""
-    return str(kind[0] if isinstance(kind, tuple) else kind)

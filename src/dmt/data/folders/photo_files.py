@@ -136,12 +136,6 @@ def read_photo(path: Source) -> Plane:
         return np.array(upright(_rgb(image), orientation(image)))
 
 
-def is_finite(path: Source) -> bool:
-    """Return whether all values are finite: ``read_photo`` maps NaN and, next to infinity, all other values to 0."""
-    with opened(path) as image:
-        return image.mode != "F" or bool(np.isfinite(np.asarray(image)).all())
-
-
 def photo_size(path: Source) -> tuple[int, int]:
     """Return the (H, W) that ``read_photo`` would return, from the header of the file alone."""
     with opened(path) as image:
@@ -166,17 +160,29 @@ def _rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
+def is_stretched(values: npt.NDArray[np.generic]) -> bool:
+    """Return whether an image is converted to 8 bits by its own minimum and maximum, since no usual range fits."""
+    low, high = values.min(initial=0), values.max(initial=0)
+    return bool(low < 0 or high > 65535 or (values.dtype.kind == "f" and high > 255))
+
+
 def _eight_bits(values: npt.NDArray[np.generic]) -> Plane:
     """Convert to 8 bits: integers as v / 257, floats up to 1 as v · 255, up to 255 as v, all others by min and max."""
     wide = np.nan_to_num(values.astype(np.float64))
-    low, high = wide.min(initial=0), wide.max(initial=0)
-    if low < 0 or high > 65535 or (values.dtype.kind == "f" and high > 255):
+    if is_stretched(np.nan_to_num(values)):
         wide = (wide - wide.min()) * (255 / max(np.ptp(wide), 1e-12))
     elif values.dtype.kind != "f":
         wide = wide / 257
-    elif high <= 1:
+    elif wide.max(initial=0) <= 1:
         wide = wide * 255
     return (wide + 0.5).astype(np.uint8)
+
+
+def stored(image: Image.Image) -> str:
+    """Return Pillow's name of the raw pixel format in the file, e.g. "L;4"; known only until pixels are decoded."""
+    tile = getattr(image, "tile", None)
+    kind = tile[0][3] if tile else ""
+    return str(kind[0] if isinstance(kind, tuple) else kind)
 
 
 def orientation(image: Image.Image) -> int:
