@@ -321,6 +321,24 @@ def test_masks_of_photos_that_are_rotated_by_exif(masks: Path, ending: str) -> N
     )
 
 
+def test_masks_that_were_resized_smoothly(tmp_path: Path) -> None:
+    photo_layout.write_masks(tmp_path, labeled=12, unlabeled=3, kind="binary")
+    for path in (tmp_path / "labeled/masks").iterdir():
+        with Image.open(path) as mask:
+            smooth = mask.resize((32, 24), Image.Resampling.NEAREST).resize(mask.size, Image.Resampling.BILINEAR)
+        smooth.save(path)
+    words = ("grays between black and white are rare and probably no class: 'color #", "resize masks by nearest")
+    assert not examined(tmp_path).fatal
+    sole(examined(tmp_path), "warning", *words)
+    for path in (tmp_path / "labeled/masks").iterdir():
+        with Image.open(path) as mask:
+            few = mask.point(lambda value: 255 if value > 200 else 128 if value > 90 else 0)
+        few.save(path)
+    contents = photos.open_folder(tmp_path)
+    photo_layout.write_names(tmp_path / "classes.txt", {f"shade {each[0]}": each for each in contents.palette})
+    assert all("grays" not in issue.text for issue in examined(tmp_path).issues)
+
+
 def test_suspicious_masks(masks: Path) -> None:
     for number in range(1, 15, 3):  # all squares but one
         plane = np.zeros((48, 64), np.uint8)

@@ -8,6 +8,8 @@ from dmt.data.folders.doctor_issues import Issue
 from dmt.data.folders.survey import Look, Survey
 
 IGNORED = 0.9  # greatest share of a mask's pixels without a label
+RARE = 0.02  # share of the labeled pixels below which a gray is rather an edge than a class
+_BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
 
 def _masked(contents: FolderContents, survey: Survey) -> list[Look]:
@@ -58,4 +60,20 @@ def _rotated(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         yield Issue("note", f"{what} rotated by EXIF data: {phrases.listed(found)}; {remedy}")
 
 
-CHECKS = (_blank, _lone, _only_void, _rotated)
+def _smooth(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Report rare grays between black and white: smooth edges of black and white masks, rather than classes."""
+    colors = contents.colors or {}
+    inferred = any("no classes.txt" in note for note in contents.notes)
+    gray = all(red == green == blue for red, green, blue in colors)
+    if not (inferred and gray and colors.keys() >= {_BLACK, _WHITE}):
+        return
+    shares = survey.shares("labeled")
+    between = (label for color, label in colors.items() if color not in (_BLACK, _WHITE))
+    names = [contents.classes[label] for label in between if shares[label] < RARE]
+    if names:
+        what = phrases.count(len(names), "gray between black and white is", "grays between black and white are")
+        remedy = "resize masks by nearest neighbor, not smoothly, or if these are classes name them in classes.txt"
+        yield Issue("warning", f"{what} rare and probably no class: {phrases.listed(names)}; {remedy}")
+
+
+CHECKS = (_blank, _lone, _only_void, _rotated, _smooth)

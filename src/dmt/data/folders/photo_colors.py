@@ -139,7 +139,7 @@ def _inferred(seen: Seen) -> Scheme:
     if seen.crowded is not None:
         raise DataError(
             f"{photo_files.shown(seen.crowded)} has more than {LIMIT} values, like a photo or smooth edges; save masks "
-            "with one value a class, or name the classes in classes.txt if there are so many"
+            "with one value a class, resized by nearest neighbor, or name all classes in classes.txt"
         )
     if _binary(seen):
         note = "masks hold only 0 and 255: read as 0 = background, 255 = object; classes.txt can name them"
