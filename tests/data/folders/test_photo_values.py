@@ -31,7 +31,7 @@ from tests.data.folders import photo_layout, png_files
     ],
 )
 def test_gray(tmp_path: Path, greatest: float, dtype: type, expected: str) -> None:
-    plane = np.array([[0, greatest]]).astype(dtype)
+    plane: np.ndarray = np.array([[0, greatest]]).astype(dtype)
     assert photo_values.values(photo_layout.save(Image.fromarray(plane), tmp_path / "x.tif")) == expected
     if dtype is np.uint16:
         assert photo_values.values(photo_layout.save(Image.fromarray(plane), tmp_path / "x.png")) == expected
