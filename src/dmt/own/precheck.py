@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dmt.data.folders import doctor_rules, photos, survey
-from dmt.data.folders.doctor_rules import Issue
+from dmt.data.folders.doctor_issues import Issue
 from dmt.data.folders.photo_files import shown
 from dmt.errors import DataError
 from dmt.runs import progress

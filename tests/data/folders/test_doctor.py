@@ -278,6 +278,67 @@ def test_masks_that_do_not_fit(masks: Path) -> None:
     assert diagnosis.fatal
 
 
+def test_masks_without_the_second_class(tmp_path: Path) -> None:
+    """Where other masks hold 1, 255 is what it always is; where none does, it cannot be."""
+    photo_layout.write_masks(tmp_path, labeled=12, unlabeled=3)
+    photo_layout.write_names(tmp_path / "classes.txt", {"ground": (9, 9, 9), "thing": (8, 8, 8)})
+    plane = np.zeros((48, 64), np.uint8)
+    plane[:5] = 255
+    folder = tmp_path / "labeled/masks"
+    for path in folder.iterdir():
+        photo_layout.save(Image.fromarray(plane), path)
+    diagnosis = examined(tmp_path)
+    sole(diagnosis, "error", "12 masks hold only 0 and 255", "no mask holds 1; write 1 for 'thing'")
+    plane[30:] = 1
+    for path in folder.iterdir():
+        if path.name != "0000.png":
+            photo_layout.save(Image.fromarray(plane), path)
+    diagnosis = examined(tmp_path)
+    sole(diagnosis, "warning", "1 mask holds only 0 and 255: 'labeled/images/0000.jpg'", "is read as 'no label'")
+    assert not diagnosis.fatal
+
+
+@pytest.mark.parametrize("ending", ["jpg", "tif"])
+def test_masks_of_photos_that_are_rotated_by_exif(masks: Path, ending: str) -> None:
+    """A mask that was drawn on the file as it is stored has the other orientation, or is upside down."""
+    for number, orientation in enumerate((6, 3)):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        path = masks / f"labeled/images/{number:04d}.jpg"
+        with Image.open(path) as photo:
+            photo.load()
+        path.unlink()
+        photo.save(path.with_suffix(f".{ending}"), exif=exif)
+    diagnosis = examined(masks)
+    sole(diagnosis, "error", "1 of 15 labeled images cannot be used")
+    said = (
+        "has 48×64 pixels but its image 64×48; the photo is rotated by its EXIF orientation, and masks must be drawn on"
+    )
+    assert f"0000.png {said} the upright photo: rotate the mask likewise" in diagnosis.text
+    names = f"'labeled/images/0000.{ending}', 'labeled/images/0001.{ending}'"
+    sole(
+        diagnosis, "note", f"2 photos with masks are rotated by EXIF data: {names}; masks must be drawn on the upright"
+    )
+
+
+def test_masks_that_were_resized_smoothly(tmp_path: Path) -> None:
+    photo_layout.write_masks(tmp_path, labeled=12, unlabeled=3, kind="binary")
+    for path in (tmp_path / "labeled/masks").iterdir():
+        with Image.open(path) as mask:
+            smooth = mask.resize((32, 24), Image.Resampling.NEAREST).resize(mask.size, Image.Resampling.BILINEAR)
+        smooth.save(path)
+    words = ("grays between black and white are rare and probably no class: 'color #", "resize masks by nearest")
+    assert not examined(tmp_path).fatal
+    sole(examined(tmp_path), "warning", *words)
+    for path in (tmp_path / "labeled/masks").iterdir():
+        with Image.open(path) as mask:
+            few = mask.point(lambda value: 255 if value > 200 else 128 if value > 90 else 0)
+        few.save(path)
+    contents = photos.open_folder(tmp_path)
+    photo_layout.write_names(tmp_path / "classes.txt", {f"shade {each[0]}": each for each in contents.palette})
+    assert all("grays" not in issue.text for issue in examined(tmp_path).issues)
+
+
 def test_suspicious_masks(masks: Path) -> None:
     for number in range(1, 15, 3):  # all squares but one
         plane = np.zeros((48, 64), np.uint8)
@@ -358,3 +419,14 @@ def test_values_that_are_no_numbers_are_named_by_file(wrong: float, tmp_path: Pa
     assert found.severity == "warning"
     assert "'unlabeled/dark.tif'" in found.text
     assert "well.tif" not in found.text
+
+
+def test_images_that_lose_their_contrast_or_scale_are_named(tmp_path: Path) -> None:
+    photo_layout.write_classes(tmp_path, labeled=6, unlabeled=2)
+    values = np.random.default_rng(0).random((40, 40))
+    photo_layout.save(Image.fromarray((values * 4095).astype(np.uint16)), tmp_path / "unlabeled" / "twelve.png")
+    photo_layout.save(Image.fromarray((values * 65535).astype(np.uint16)), tmp_path / "unlabeled" / "all.png")
+    photo_layout.save(Image.fromarray((values * 900).astype(np.float32)), tmp_path / "unlabeled" / "float.tif")
+    diagnosis = examined(tmp_path)
+    sole(diagnosis, "warning", "1 image is read as dark", "16 bits: 'unlabeled/twelve.png'; multiply all by one factor")
+    sole(diagnosis, "warning", "1 image is stretched", "'unlabeled/float.tif'; save all with one common scale")

@@ -2,8 +2,6 @@
 
 import io
 import os
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +12,6 @@ from dmt.data.folders import photo_files
 from dmt.data.folders.photo_files import Leftovers
 from dmt.errors import DataError
 from tests.data.folders import photo_layout
-
-BINARY = {(0, 0, 0): 0, (255, 255, 255): 1}
 
 
 def line(caught: pytest.ExceptionInfo[DataError], path: Path) -> str:
@@ -172,84 +168,6 @@ def test_decompression_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, li
     with pytest.raises(DataError) as caught:
         photo_files.photo_size(path)
     assert "too large" in line(caught, path)
-
-
-@pytest.mark.parametrize("kind", ["indexed", "gray", "gray16", "rgb", "rgba"])
-def test_masks_of_every_kind(tmp_path: Path, kind: str) -> None:
-    inside = photo_layout.scene("disk", 3)[1]
-    path = photo_layout.save(photo_layout.mask_image(inside, 2, kind), tmp_path / "x.png")
-    colors = {color: number for number, color in enumerate(photo_layout.MASK_COLORS.values())}
-    mask = photo_files.read_mask(path, colors if kind.startswith("rgb") else None, 4)
-    assert mask.dtype == np.uint8
-    assert np.array_equal(mask, inside * 2)
-
-
-@pytest.mark.parametrize("kind", ["bits", "binary"])
-def test_black_and_white_masks_by_color(tmp_path: Path, kind: str) -> None:
-    inside = photo_layout.scene("disk", 3)[1]
-    path = photo_layout.save(photo_layout.mask_image(inside, 1, kind), tmp_path / "x.png")
-    assert np.array_equal(photo_files.read_mask(path, BINARY, 2), inside)
-
-
-def test_masks_of_few_bits_and_of_equal_channels(tmp_path: Path) -> None:
-    inside = photo_layout.scene("disk", 3)[1]
-    path = photo_layout.save(photo_layout.mask_image(inside, 1, "bits"), tmp_path / "bits.png")
-    assert np.array_equal(photo_files.read_mask(path, None, 2), inside)
-    path = photo_layout.save(Image.fromarray(inside).convert("RGB"), tmp_path / "channels.png")
-    assert np.array_equal(photo_files.read_mask(path, None, 2), inside)
-    indexed = photo_layout.mask_image(inside, 3, "indexed")
-    indexed.save(tmp_path / "two.png", bits=2)
-    assert np.array_equal(photo_files.read_mask(tmp_path / "two.png", None, 4), inside * 3)
-
-
-def test_gray_of_4_bits_keeps_its_numbers(tmp_path: Path) -> None:
-    """Pillow does not write such a file, so it is put together here: one row of the numbers 0, 1, 2, 15."""
-
-    def chunk(name: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-
-    head = struct.pack(">IIBBBBB", 4, 1, 4, 0, 0, 0, 0)
-    data = zlib.compress(b"\x00\x01\x2f")
-    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
-    (tmp_path / "x.png").write_bytes(content)
-    assert photo_files.read_mask(tmp_path / "x.png", None, 16).tolist() == [[0, 1, 2, 15]]
-
-
-@pytest.mark.parametrize(
-    ("values", "classes", "words"),
-    [
-        ([0, 1, 7], 3, "has the class 7, outside 0..2"),
-        ([0, 0, 255], 2, "only 0 and 255"),
-        ([0, 254, 255], 3, "has the class 254"),
-    ],
-)
-def test_numbers_that_mean_no_class(tmp_path: Path, values: list[int], classes: int, words: str) -> None:
-    path = photo_layout.save(Image.fromarray(np.array([values], dtype=np.uint8)), tmp_path / "x.png")
-    with pytest.raises(DataError) as caught:
-        photo_files.read_mask(path, None, classes)
-    assert words in line(caught, path)
-
-
-def test_255_is_no_label(tmp_path: Path) -> None:
-    path = photo_layout.save(Image.fromarray(np.array([[0, 1, 255]], dtype=np.uint8)), tmp_path / "x.png")
-    assert photo_files.read_mask(path, None, 2).tolist() == [[0, 1, 255]]
-    assert photo_files.read_mask(path, {(0, 0, 0): 1, (1, 1, 1): 0, (255, 255, 255): 255}, 2).tolist() == [[1, 0, 255]]
-
-
-def test_masks_that_cannot_be_meant(tmp_path: Path) -> None:
-    drawn = photo_layout.save(photo(), tmp_path / "drawn.png")
-    smeared = photo_layout.save(photo(), tmp_path / "smeared.jpg")
-    deep = photo_layout.save(Image.fromarray(np.array([[0, 900]], dtype=np.uint16)), tmp_path / "deep.png")
-    for path, colors, words in (
-        (drawn, None, "drawn in colors"),
-        (drawn, BINARY, "which no class has"),
-        (smeared, BINARY, "JPEG file, which blurs"),
-        (deep, None, "has the class 900"),
-        (deep, BINARY, "gray above 255"),
-    ):
-        with pytest.raises(DataError) as caught:
-            photo_files.read_mask(path, colors, 2)
-        assert words in line(caught, path)
 
 
 def test_finding_ends_and_sorts(tmp_path: Path) -> None:

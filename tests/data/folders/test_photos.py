@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dmt.data.folders import photo_files, photos
+from dmt.data.folders import mask_files, photos
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.pixels import cityscapes
 from dmt.errors import DataError
@@ -197,6 +197,63 @@ def test_names_may_count_from_the_folder_of_all_images(tmp_path: Path) -> None:
     assert ids(photos.open_folder(tmp_path).labeled) == ["images/1.png", "images/2.png"]
 
 
+def test_class_folders_beside_a_table_are_held_out(pile: Path) -> None:
+    """None of their images may be unlabeled: that would be a leak."""
+    for name in ("test/cat/1.png", "Val/dog/deep/1.png", "Val/cat/2.png"):
+        image(pile / name)
+    photo_layout.write_table(pile, [["file", "label"], ["a.jpg", "cat"], ["b.png", "dog"]])
+    contents = photos.open_folder(pile)
+    assert contents.layout == "a folder of images with labels.csv, Val/ and test/: images of 2 classes"
+    assert [(photo.id, photo.label) for photo in contents.test] == [("test/cat/1.png", 0)]
+    assert [(each.id, each.label) for each in contents.validation] == [("Val/cat/2.png", 0), ("Val/dog/deep/1.png", 1)]
+    assert ids(contents.unlabeled) == ["d, e.png", "sub/c.png", "é\n.png"]
+    assert noted(contents, "3 images are not in labels.csv and count as unlabeled")
+    image(pile / "test" / "cow" / "1.png")
+    assert "cow is a class that has no labeled images" in failure(pile)
+
+
+def test_held_out_images_without_a_label_are_left_out(pile: Path) -> None:
+    image(pile / "test" / "1.png")
+    photo_layout.write_table(pile, [["file", "label"], ["a.jpg", "cat"]])
+    contents = photos.open_folder(pile)
+    assert contents.test == ()
+    assert "test/1.png" not in ids(contents.unlabeled)
+    assert noted(contents, "test/ has no class folders and is left out")
+
+
+def test_a_table_may_label_the_images_that_are_held_out(pile: Path) -> None:
+    image(pile / "test" / "1.png")
+    image(pile / "test" / "2.png")
+    rows = [["file", "label", "split"], ["a.jpg", "cat", "train"], ["test/1.png", "cat", ""]]
+    photo_layout.write_table(pile, rows)
+    contents = photos.open_folder(pile)
+    assert (ids(contents.labeled), ids(contents.test)) == (["a.jpg"], ["test/1.png"])
+    assert "test/2.png" not in ids(contents.unlabeled)
+    assert noted(contents, "1 images in test/ are not in the table and are left out")
+    photo_layout.write_table(pile, [*rows, ["test/2.png", "cat", "train"]])
+    assert "line 4: 'test/2.png' lies in the folder of test images, but its split is another" in failure(pile)
+
+
+def test_names_in_a_table_may_count_from_the_training_images(tmp_path: Path) -> None:
+    for name in ("train/1.png", "train/2.png", "test/cat/1.png"):
+        image(tmp_path / name)
+    photo_layout.write_table(tmp_path, [["file", "label"], ["1.png", "cat"]])
+    contents = photos.open_folder(tmp_path)
+    assert (ids(contents.labeled), ids(contents.unlabeled)) == (["train/1.png"], ["train/2.png"])
+    assert ids(contents.test) == ["test/cat/1.png"]
+
+
+def test_absolute_paths_in_a_table_may_lead_into_the_folder(pile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (pile.parent / "link").symlink_to(pile)
+    rows = [["file", "label"], [f"{pile}/a.jpg", "cat"], [f"{pile.parent}/link/sub/../b.png", "dog"]]
+    photo_layout.write_table(pile, rows)
+    assert ids(photos.open_folder(pile.parent / "link").labeled) == ["a.jpg", "b.png"]
+    monkeypatch.chdir(pile.parent)
+    assert ids(photos.open_folder(Path("link")).labeled) == ["a.jpg", "b.png"]
+    photo_layout.write_table(pile, [*rows, [f"{pile}/../c.png", "dog"], [f"{pile}s/d.png", "dog"]])
+    assert "leaves the folder" in failure(pile)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -240,7 +297,7 @@ def test_a_table_in_another_encoding(pile: Path) -> None:
 
 def read_all(contents: FolderContents) -> list[np.ndarray]:
     masks = [photo.mask for photo in contents.labeled]
-    return [photo_files.read_mask(mask, contents.colors, len(contents.classes)) for mask in masks if mask is not None]
+    return [mask_files.read_mask(mask, contents.colors, len(contents.classes)) for mask in masks if mask is not None]
 
 
 def truth(count: int) -> list[np.ndarray]:
@@ -412,6 +469,26 @@ def test_one_unreadable_mask_is_left_to_the_survey(tmp_path: Path) -> None:
     assert "0000.png is empty" in failure(tmp_path)
 
 
+def test_accents_that_are_stored_in_two_ways_match(tmp_path: Path) -> None:
+    """As when images come from macOS and masks from elsewhere."""
+    for place, name in (("images", "e\u0301"), ("masks", "\u00e9"), ("images", "\u00fc"), ("masks", "u\u0308")):
+        image(tmp_path / "labeled" / place / f"{name}.png")
+        image(tmp_path / "flat" / place / f"{name}.png")
+    segment_layout.save_list(tmp_path / "flat" / "splits" / "val.txt", ["u\u0308"])
+    contents = photos.open_folder(tmp_path)
+    assert ids(contents.labeled) == ["labeled/images/e\u0301.png", "labeled/images/\u00fc.png"]
+    assert contents.labeled[0].mask == tmp_path / "labeled" / "masks" / "\u00e9.png"
+    assert ids(photos.open_folder(tmp_path / "flat").validation) == ["images/\u00fc.png"]
+
+
+def test_accents_in_names_of_classes_match(tmp_path: Path) -> None:
+    for name in ("labeled/e\u0301", "labeled/u", "test/\u00e9"):
+        image(tmp_path / name / "1.png")
+    contents = photos.open_folder(tmp_path)
+    assert contents.classes == ("e\u0301", "u")
+    assert [photo.label for photo in contents.test] == [0]
+
+
 @pytest.mark.parametrize(
     ("added", "removed", "words"),
     [
@@ -462,6 +539,26 @@ def test_flat(tmp_path: Path) -> None:
     assert "has a mask to learn from" in failure(tmp_path)
 
 
+def test_flat_beside_other_folders(tmp_path: Path) -> None:
+    segment_layout.write_flat(tmp_path)
+    photo_layout.write_pairs(tmp_path / "test", 2, "gray", seed=3)
+    photo_layout.write_pairs(tmp_path / "val", 1, "gray", seed=6)
+    image(tmp_path / "images" / "new.png")
+    image(tmp_path / "unlabeled" / "deep" / "1.png")
+    contents = photos.open_folder(tmp_path)
+    assert contents.layout.startswith(
+        "images/ with masks/ for some, unlabeled/, val/ and test/: masks in class numbers"
+    )
+    assert ids(contents.labeled) == ["images/a.jpg", "images/b.webp"]
+    assert ids(contents.unlabeled) == ["images/new.png", "unlabeled/deep/1.png"]
+    assert ids(contents.validation) == ["images/c.png", "val/images/0006.jpg"]
+    assert ids(contents.test) == ["test/images/0003.jpg", "test/images/0004.jpg"]
+    assert contents.test[0].mask == tmp_path / "test" / "masks" / "0003.png"
+    assert not noted(contents, "no unlabeled images")
+    (tmp_path / "test" / "masks").rename(tmp_path / "test" / "other")
+    assert noted(photos.open_folder(tmp_path), "test/ is left out: it needs both images/ and masks/")
+
+
 @pytest.mark.parametrize("inner", ["", "VOCdevkit", "VOCdevkit/VOC2012"])
 def test_voc(tmp_path: Path, inner: str) -> None:
     segment_layout.write_voc(tmp_path)
@@ -487,7 +584,7 @@ def test_cityscapes(tmp_path: Path) -> None:
     assert len(contents.test) == len(segment_layout.CITY_VAL)
     assert noted(contents, "cityscapes-1of8")
     assert contents.labeled[0].mask is not None
-    read = photo_files.read_mask(contents.labeled[0].mask, contents.colors, len(contents.classes))
+    read = mask_files.read_mask(contents.labeled[0].mask, contents.colors, len(contents.classes))
     assert contents.labeled[0].id == f"leftImg8bit/train/{kept}_leftImg8bit.png"
     assert (read == cityscapes.TABLE[planes[kept]]).all()
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dmt.data.folders import doctor_rules, phrases
 from dmt.data.folders.contents import FolderContents
-from dmt.data.folders.doctor_rules import SEVERITIES, Issue
+from dmt.data.folders.doctor_issues import SEVERITIES, Issue
 from dmt.data.folders.photo_files import shown
 from dmt.data.folders.survey import Survey
 

@@ -4,35 +4,19 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dmt.data.folders import phrases
+from dmt.data.folders import doctor_mask_rules, phrases
 from dmt.data.folders.contents import FolderContents
+from dmt.data.folders.doctor_issues import SEVERITIES, Issue
 from dmt.data.folders.photo_files import shown
 from dmt.data.folders.photo_pools import NOTHING_UNLABELED
 from dmt.data.folders.survey import Look, Survey
 
-SEVERITIES = ("error", "warning", "note")
 FEW = 5  # a class with fewer labels is scarce; with masks, twice as many images in all
 IMBALANCE = 20  # classes are imbalanced if the ratio of their numbers of labels is greater
 JUDGES = 100  # test images needed for a meaningful verdict; a fifth of that with masks, which have many pixels each
 DIFFER = 0.2  # typical share of the images on which only one of two nets is right
 SMALL = 16  # pixels
 LONG = 8  # greatest ratio of an image's sides
-IGNORED = 0.9  # greatest share of a mask's pixels without a label
-
-
-@dataclass(frozen=True)
-class Issue:
-    """A problem that the user should know about.
-
-    Attributes:
-        severity: "error" if it makes a run meaningless, "warning" if it makes it worse, otherwise "note".
-        text: one line that says what to do.
-        details: further lines, one per file.
-    """
-
-    severity: str
-    text: str
-    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +37,14 @@ class Overlap:
     remedy: str
 
 
+_LITTLE = "a net sees little in them, leave them out"
+_VALUES = {
+    "infinite": ("read as nearly black, since values in it are NaN or infinite", _LITTLE),
+    "faint": ("read as dark, since their values use only a small part of 16 bits",
+              "multiply all by one factor so that they reach 65535 (12 bits by 16)"),
+    "stretched": ("stretched from their own least to their greatest value, as these are outside of 0 to 255 or 65535",
+                  "save all with one common scale, for example in 8 bits"),
+}  # fmt: skip
 _MEMORY = "scores would reward memorization: remove them from one of the two"
 _OVERLAPS = (
     Overlap("labeled", "test", "error", "warning", _MEMORY),
@@ -69,8 +61,20 @@ _OVERLAPS = (
 def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
     """Return all problems of a folder, the most severe first."""
     checks = (
-        *(_unreadable, _labels, _names, _scarce, _few_tests, _untested, _contradictions, _overlaps, _copies, _shapes),
-        *(_masks, _notes),
+        *(
+            _unreadable,
+            _labels,
+            _names,
+            _scarce,
+            _few_tests,
+            _untested,
+            _contradictions,
+            _overlaps,
+            _copies,
+            _shapes,
+            _values,
+        ),
+        *(*doctor_mask_rules.CHECKS, _notes),
     )
     found = [issue for check in checks for issue in check(contents, survey)]
     return sorted(found, key=lambda issue: SEVERITIES.index(issue.severity))
@@ -228,32 +232,19 @@ def _shapes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
     sized = [(look.id, look.size) for look in survey.looks if look.size is not None]
     tiny = [name for name, size in sized if min(size) < SMALL]
     slim = [name for name, size in sized if max(size) > LONG * min(size)]
-    dark = [look.id for look in survey.looks if not look.finite]
-    kinds = {f"smaller than {SMALL} pixels": tiny, f"more than {LONG} times as long as wide": slim}
-    for what, names in (kinds | {"read as nearly black, since values in it are NaN or infinite": dark}).items():
+    for what, names in {f"smaller than {SMALL} pixels": tiny, f"more than {LONG} times as long as wide": slim}.items():
         if names:
             count = phrases.count(len(names), "image is", "images are")
-            yield Issue(
-                "warning", f"{count} {what}: {phrases.listed(names)}; a net sees little in them, leave them out"
-            )
+            yield Issue("warning", f"{count} {what}: {phrases.listed(names)}; {_LITTLE}")
 
 
-def _masks(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
-    if not contents.pixels:
-        return
-    known = [look for part in ("labeled", "validation", "test") for look in survey.usable(part)]
-    blank = [look.id for look in known if look.ignored > IGNORED]
-    if blank:
-        what = phrases.count(len(blank), "mask has", "masks have")
-        text = f"{what} no label on more than {IGNORED:.0%} of the pixels: {phrases.listed(blank)}; is that intended?"
-        yield Issue("warning", text)
-    lone = {label for label, count in enumerate(survey.images("labeled")) if count == 1}
-    if lone and len(contents.labeled) > 1:
-        where = {label: look.id for look in survey.usable("labeled") for label in look.present if label in lone}
-        names = phrases.enough(
-            f"{phrases.quoted(contents.classes[label])} in {phrases.quoted(where[label])}" for label in sorted(lone)
-        )
-        yield Issue("warning", f"classes that only one labeled image shows are hardly learned: {names}; label more")
+def _values(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Report images of more than 8 bits that lose their contrast or their common scale when they are read."""
+    for kind, (what, remedy) in _VALUES.items():
+        names = [look.id for look in survey.looks if look.values == kind]
+        if names:
+            count = phrases.count(len(names), "image is", "images are")
+            yield Issue("warning", f"{count} {what}: {phrases.listed(names)}; {remedy}")
 
 
 def _notes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:

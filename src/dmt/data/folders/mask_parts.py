@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dmt.data.folders import photo_files, samples
+from dmt.data.folders import mask_files, samples
 from dmt.data.folders.contents import FolderContents
 from dmt.data.pixels.masks import VOID, Plane
 from dmt.errors import DataError
@@ -28,7 +28,7 @@ def needed_side(contents: FolderContents) -> int:
     planes = []
     for path in samples.evenly(masks, LOOKED_AT):
         try:
-            planes.append(photo_files.read_mask(path, contents.colors, len(contents.classes)))
+            planes.append(mask_files.read_mask(path, contents.colors, len(contents.classes)))
         except DataError:
             continue  # reported when all files are read
     needed = [np.quantile(sides, MOST_IMAGES) for sides in _needed(planes).values()]

@@ -1,11 +1,11 @@
-"""Find a user's image files of any kind below a folder, and read them upright, as RGB or as masks."""
+"""Find a user's image files of any kind below a folder, and read them upright, as RGB."""
 
 import errno
 import io
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,7 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from dmt import run_files
-from dmt.data.folders.contents import Color, Source
-from dmt.data.pixels.masks import VOID
+from dmt.data.folders.contents import Source
 from dmt.errors import DataError, UnreachableError
 
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
@@ -26,7 +25,6 @@ PICTURES = frozenset({".heic", ".heif", ".avif", ".jxl", ".pdf", ".dng", ".cr2",
 
 Plane = npt.NDArray[np.uint8]
 _RUN = {run_files.MANIFEST, run_files.SESSIONS}  # marks the folder of a run, whose pictures are not data
-_LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})
 _ORIENTATION = 0x0112  # the EXIF tag
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -82,11 +80,7 @@ def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
     not entered, so link loops do no harm. Names that begin with a dot are silently left out.
     """
     found: dict[str, Path] = {}
-    for place, folders, names in os.walk(folder, onerror=_unlisted):
-        if set(names) >= _RUN:
-            folders.clear()
-            continue
-        folders[:] = [name for name in folders if not hidden(name)]
+    for place, folders, names in _walked(folder, _unlisted):
         leftovers.links += [Path(place, name) for name in folders if Path(place, name).is_symlink()]
         below = Path(place).relative_to(root).as_posix()
         for name in names:
@@ -100,6 +94,23 @@ def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
             else:
                 leftovers.endings[ending or "without ending"] += 1
     return dict(sorted(found.items()))
+
+
+def holds(folder: Path, endings: tuple[str, ...]) -> bool:
+    """Return whether ``find`` would come by a file with one of these endings. What cannot be listed is skipped."""
+    return any(name.lower().endswith(endings) and not hidden(name) for _, _, names in _walked(folder) for name in names)
+
+
+def _walked(
+    folder: Path, onerror: Callable[[OSError], None] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walk through a folder, except for hidden folders and those of runs."""
+    for place, folders, names in os.walk(folder, onerror=onerror):
+        if set(names) >= _RUN:
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not hidden(name)]
+        yield place, folders, names
 
 
 def _unlisted(error: OSError) -> None:
@@ -122,110 +133,20 @@ def read_photo(path: Source) -> Plane:
     """
     with opened(path) as image:
         image.load()
-        return np.array(_upright(_rgb(image), _orientation(image)))
-
-
-def is_finite(path: Source) -> bool:
-    """Return whether all values are finite: ``read_photo`` maps NaN and, next to infinity, all other values to 0."""
-    with opened(path) as image:
-        return image.mode != "F" or bool(np.isfinite(np.asarray(image)).all())
+        return np.array(upright(_rgb(image), orientation(image)))
 
 
 def photo_size(path: Source) -> tuple[int, int]:
     """Return the (H, W) that ``read_photo`` would return, from the header of the file alone."""
     with opened(path) as image:
-        turned = _orientation(image) >= 5
+        turned = orientation(image) >= 5
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
-def require_size(mask: Path, found: tuple[int, ...], size: tuple[int, int]) -> None:
-    """Refuse a mask whose size (H, W) is not that of its image."""
-    if found != size:
-        raise DataError(
-            f"{shown(mask)} has {found[0]}×{found[1]} pixels but its image {size[0]}×{size[1]}; "
-            "give every image a mask of its own size"
-        )
-
-
-def read_mask(path: Path, class_colors: Mapping[Color, int] | None, classes: int) -> Plane:
-    """Read a mask as class numbers (H, W) uint8, 255 where a pixel has no label.
-
-    Args:
-        path: the file.
-        class_colors: the class of each color; None if pixels hold class numbers. Indexed masks are read by the colors
-            of their palette in the first case and by their stored values in the second.
-        classes: number of classes; pixels may hold 0 … classes − 1 and 255.
-    """
-    with opened_mask(path) as image:
-        pixels = np.asarray(_upright(numbers(image) if class_colors is None else colors(image), _orientation(image)))
-    if class_colors is not None:
-        return _by_color(path, pixels, class_colors)
-    if pixels.ndim == 3:
-        raise DataError(f"{shown(path)} is drawn in colors, not in class numbers; say in classes.txt: name r g b")
-    wrong = pixels[(pixels < 0) | (pixels >= classes) & (pixels != VOID)]
-    if wrong.size:
-        raise DataError(
-            f"{shown(path)} has the class {wrong[0]}, outside 0..{classes - 1} and 255 (no label); "
-            "name all classes in classes.txt or fix the mask"
-        )
-    if classes == 2 and {*np.unique(pixels).tolist()} == {0, VOID}:
-        raise DataError(f"{shown(path)} holds only 0 and 255, where 255 means 'no label'; write 1 for the second class")
-    return pixels.astype(np.uint8)
-
-
-def _by_color(path: Path, pixels: npt.NDArray[np.generic], class_colors: Mapping[Color, int]) -> Plane:
-    """Map colors (H, W, 3) to classes (H, W)."""
-    known = np.array(
-        sorted((red << 16 | green << 8 | blue, label) for (red, green, blue), label in class_colors.items())
-    )
-    red_plane, green_plane, blue_plane = np.moveaxis(pixels.astype(np.int32), 2, 0)
-    packed = red_plane << 16 | green_plane << 8 | blue_plane  # (H, W)
-    places = np.searchsorted(known[:, 0], packed).clip(max=len(known) - 1)
-    strange = packed[known[places, 0] != packed]
-    if strange.size:
-        raise DataError(
-            f"{shown(path)} has the color #{strange[0]:06x}, which no class has ({strange.size:,} such pixels); "
-            "add it to classes.txt, or save masks without smooth edges"
-        )
-    plane: Plane = known[places, 1].astype(np.uint8)
-    return plane
-
-
-def numbers(image: Image.Image) -> Image.Image:
-    """Convert a mask so that its pixels are its stored numbers; a mask drawn in colors is returned as RGB."""
-    if image.mode == "1":
-        return Image.fromarray(np.asarray(image).astype(np.uint8))
-    if image.mode in ("L", "P"):
-        # Pillow scales 2- and 4-bit gray to 0..255, so that 1 becomes 85 or 17
-        step = {"L;2": 85, "L;4": 17}.get(_stored(image), 1)
-        return image.point(lambda value: value // step) if step > 1 else image
-    if image.mode == "I" or image.mode.startswith("I;16"):
-        return image
-    if image.mode == "LA":
-        return image.getchannel("L")
-    rgb = image.convert("RGB")
-    red, green, blue = rgb.split()
-    # many tools save gray with three equal channels
-    return red if red.tobytes() == green.tobytes() == blue.tobytes() else rgb
-
-
-def colors(image: Image.Image) -> Image.Image:
-    """Convert a mask to RGB: gray v becomes (v, v, v), and alpha is ignored."""
-    if image.mode == "I" or image.mode.startswith("I;16"):
-        values = np.asarray(image)
-        if values.min(initial=0) < 0 or values.max(initial=0) > VOID:
-            raise DataError(f"{shown(str(getattr(image, 'filename', 'a mask')))} has gray above 255; save it in 8 bits")
-        image = Image.fromarray(values.astype(np.uint8))
-    if image.mode == "P":  # convert by the palette alone: transparency would make Pillow warn
-        image.info.pop("transparency", None)
-    return (numbers(image) if image.mode == "L" else image).convert("RGB")
-
-
-def _stored(image: Image.Image) -> str:
-    """Return Pillow's name of the raw pixel format in the file, e.g. "L;4"; known only until pixels are decoded."""
-    tile = getattr(image, "tile", None)
-    kind = tile[0][3] if tile else ""
-    return str(kind[0] if isinstance(kind, tuple) else kind)
+def is_rotated(path: Source) -> bool:
+    """Return whether a photo is rotated or flipped by its EXIF data: programs that ignore these show it differently."""
+    with opened(path) as image:
+        return _tagged(image) in _UPRIGHT
 
 
 def _rgb(image: Image.Image) -> Image.Image:
@@ -239,23 +160,38 @@ def _rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
+def is_stretched(values: npt.NDArray[np.generic]) -> bool:
+    """Return whether an image is converted to 8 bits by its own minimum and maximum, since no usual range fits."""
+    low, high = values.min(initial=0), values.max(initial=0)
+    return bool(low < 0 or high > 65535 or (values.dtype.kind == "f" and high > 255))
+
+
 def _eight_bits(values: npt.NDArray[np.generic]) -> Plane:
     """Convert to 8 bits: integers as v / 257, floats up to 1 as v · 255, up to 255 as v, all others by min and max."""
     wide = np.nan_to_num(values.astype(np.float64))
-    low, high = wide.min(initial=0), wide.max(initial=0)
-    if low < 0 or high > 65535 or (values.dtype.kind == "f" and high > 255):
+    if is_stretched(np.nan_to_num(values)):
         wide = (wide - wide.min()) * (255 / max(np.ptp(wide), 1e-12))
     elif values.dtype.kind != "f":
         wide = wide / 257
-    elif high <= 1:
+    elif wide.max(initial=0) <= 1:
         wide = wide * 255
     return (wide + 0.5).astype(np.uint8)
 
 
-def _orientation(image: Image.Image) -> int:
+def stored(image: Image.Image) -> str:
+    """Return Pillow's name of the raw pixel format in the file, e.g. "L;4"; known only until pixels are decoded."""
+    tile = getattr(image, "tile", None)
+    kind = tile[0][3] if tile else ""
+    return str(kind[0] if isinstance(kind, tuple) else kind)
+
+
+def orientation(image: Image.Image) -> int:
     """Return the EXIF orientation, 1 … 8; always 1 for TIFF files, which Pillow rotates itself."""
-    if image.format == "TIFF":
-        return 1
+    return 1 if image.format == "TIFF" else _tagged(image)
+
+
+def _tagged(image: Image.Image) -> int:
+    """Return the EXIF orientation in the file of an image that was not decoded yet."""
     try:
         # not image.getexif(): for PNG it decodes all pixels to search for a chunk behind them
         return int(Image.Image.getexif(image).get(_ORIENTATION, 1))
@@ -263,17 +199,9 @@ def _orientation(image: Image.Image) -> int:
         return 1
 
 
-def _upright(image: Image.Image, orientation: int) -> Image.Image:
-    return image.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else image
-
-
-@contextmanager
-def opened_mask(path: Path) -> Iterator[Image.Image]:
-    """Open a mask without decoding it; refuse formats with lossy compression."""
-    with opened(path) as image:
-        if image.format not in _LOSSLESS:
-            raise DataError(f"{shown(path)} is a {image.format} file, which blurs class numbers; save masks as PNG")
-        yield image
+def upright(image: Image.Image, turned: int) -> Image.Image:
+    """Undo an EXIF orientation."""
+    return image.transpose(_UPRIGHT[turned]) if turned in _UPRIGHT else image
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dmt import files, schemas
 from dmt.data import ahead, buffers, ragged
-from dmt.data.folders import photo_files, photo_pools
+from dmt.data.folders import mask_files, photo_files, photo_pools
 from dmt.data.folders.contents import FolderContents, Photo, Source
 from dmt.data.folders.photo_pools import Pool
 from dmt.data.ragged import Ragged
@@ -163,8 +163,8 @@ def read_planes(
         def mask(position: int) -> np.ndarray:
             path = photos[position].mask
             assert path is not None
-            plane = photo_files.read_mask(path, contents.colors, classes)
-            photo_files.require_size(path, plane.shape, natives[position])
+            plane = mask_files.read_mask(path, contents.colors, classes)
+            mask_files.require_size(path, plane.shape, photos[position].path, natives[position])
             return _resized(plane, sizes[position], Image.Resampling.NEAREST)
 
         images = ragged.fill(

@@ -1,19 +1,25 @@
 """Open a user's folder of images, in any of the known layouts."""
 
-import csv
 import dataclasses
-import io
 import posixpath
-import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dmt import csv_tables, files
-from dmt.data.folders import photo_cityscapes, photo_colors, photo_files, photo_layouts, photo_pools, phrases
-from dmt.data.folders.contents import FolderContents, Photo
+from dmt import files
+from dmt.data.folders import (
+    photo_cityscapes,
+    photo_class_lists,
+    photo_files,
+    photo_layouts,
+    photo_mask_layouts,
+    photo_pools,
+    photo_tables,
+    photo_unread,
+    phrases,
+)
+from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.folders.photo_pools import Pool
 from dmt.errors import DataError
 
 LAYOUTS = (
@@ -25,12 +31,6 @@ _PARTS = frozenset({
     *photo_layouts.LABELED, *photo_layouts.UNLABELED, *photo_layouts.VALIDATION, *photo_layouts.TEST,
     "images", "masks", "splits",
 })  # fmt: skip
-_FILE = ("file", "filename", "file_name", "path", "image")
-_LABEL = ("label", "class", "category")
-_SPLITS = {
-    "": "train", "train": "train", "training": "train", "unlabeled": "train",
-    "val": "validation", "valid": "validation", "validation": "validation", "test": "test",
-}  # fmt: skip
 
 
 def open_folder(folder: Path, urls: Sequence[str] = (), cache: Path | None = None) -> FolderContents:
@@ -54,12 +54,19 @@ def _understood(folder: Path) -> FolderContents:
         raise DataError(f"there is no folder {shown(folder)}; give the folder that holds the images")
     if not folder.is_dir():
         raise DataError(f"{shown(folder)} is a file; give the folder that holds the images")
+    contents = _recognized(folder)
+    notes = [] if contents.unlabeled or isinstance(contents.unlabeled, Pool) else [photo_pools.NOTHING_UNLABELED]
+    return dataclasses.replace(contents, notes=(*contents.notes, *notes, *photo_unread.notes(contents)))
+
+
+def _recognized(folder: Path) -> FolderContents:
+    """Read a folder by the first layout that fits."""
     by_folders = (
         photo_cityscapes.cityscapes_folders,
-        photo_layouts.voc_folders,
-        photo_layouts.mask_folders,
+        photo_mask_layouts.voc_folders,
+        photo_mask_layouts.mask_folders,
         photo_layouts.class_folders,
-        photo_layouts.flat,
+        photo_mask_layouts.flat,
     )
     for layout in by_folders:
         contents = layout(folder)
@@ -71,17 +78,17 @@ def _understood(folder: Path) -> FolderContents:
             return contents
     leftovers = Leftovers()
     found = photo_files.find(folder, folder, leftovers)
-    table = _table_path(folder) if found else None
+    table = photo_tables.path(folder) if found else None
     if table is None:
         raise DataError(_unknown(folder, found, leftovers))
-    return _table_contents(folder, table, found, leftovers)
+    return photo_tables.contents(folder, table, found, leftovers)
 
 
 def write_classes(contents: FolderContents, path: Path) -> None:
     """Write a classes.txt by which masks are read as in ``contents``, as a template in which to name the classes."""
     if not contents.pixels:
         raise DataError(f"{shown(contents.root)} has labels for images, not masks; only masks need a classes.txt")
-    files.write(path, photo_colors.format_classes(contents.classes, contents.colors).encode())
+    files.write(path, photo_class_lists.format_classes(contents.classes, contents.colors).encode())
 
 
 def _unknown(folder: Path, found: dict[str, Path], leftovers: Leftovers) -> str:
@@ -108,175 +115,3 @@ def _class_folders(folder: Path, found: Iterable[str]) -> list[str]:
     tops = {id.partition("/")[0] if "/" in id else "" for id in found}
     tops = {name for name in tops if name.lower() not in _PARTS}
     return [] if "" in tops or len(tops) < 2 else sorted(tops, key=photo_layouts.natural)
-
-
-def _table_path(folder: Path) -> Path | None:
-    tables = sorted(each for each in folder.iterdir() if each.suffix.lower() == ".csv" and each.is_file())
-    tables = [each for each in tables if not photo_files.hidden(each.name)]
-    named = [each for each in tables if each.name.lower() == "labels.csv"]
-    if not named and len(tables) > 1:
-        raise DataError(f"{shown(folder)} has {len(tables)} CSV files; name the one with the labels labels.csv")
-    return next(iter(named or tables), None)
-
-
-@dataclass(frozen=True)
-class _Row:
-    line: int
-    file: str
-    label: str
-    part: str
-
-
-def _table_contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftovers) -> FolderContents:
-    """Read a folder of images with a table that gives some of them labels."""
-    rows, notes = _placed(root, table, found)
-    labeled = {id: row for id, row in rows.items() if row.label}
-    classes = tuple(sorted({row.label for row in labeled.values() if row.part == "train"}, key=photo_layouts.natural))
-    if not classes:
-        raise DataError(f"{shown(table)} gives no training image a label; fill in the column of labels")
-    if len(classes) == 1:
-        notes.append(f"there is only one class, '{shown(classes[0])}'")
-    parts: dict[str, list[Photo]] = {"train": [], "validation": [], "test": []}
-    for id, row in sorted(labeled.items()):
-        if row.label not in classes:
-            raise DataError(
-                f"{shown(table)}, line {row.line}: no training image has the class '{shown(row.label)}'; add one"
-            )
-        parts[row.part].append(Photo(id, found[id], classes.index(row.label)))
-    blind = [id for id, row in rows.items() if not row.label and row.part != "train"]
-    if blind:
-        notes.append(f"{len(blind)} images held out have no label and are left out, the first is {shown(blind[0])}")
-    unnamed = sum(id not in rows for id in found)
-    if unnamed:
-        notes.append(f"{unnamed:,} images are not in {shown(table.name)} and count as unlabeled")
-    skipped = labeled.keys() | set(blind)
-    unlabeled = tuple(Photo(id, path) for id, path in sorted(found.items()) if id not in skipped)
-    if not unlabeled:
-        notes.append(photo_pools.NOTHING_UNLABELED)
-    leftovers.endings[".csv"] -= 1  # the table itself
-    return FolderContents(
-        root=root,
-        layout=f"a folder of images with {shown(table.name)}: images of {photo_layouts.counted(classes)}",
-        pixels=False,
-        classes=classes,
-        labeled=tuple(parts["train"]),
-        unlabeled=unlabeled,
-        validation=tuple(parts["validation"]),
-        test=tuple(parts["test"]),
-        notes=(*notes, *leftovers.notes()),
-    )
-
-
-def _placed(root: Path, table: Path, found: dict[str, Path]) -> tuple[dict[str, _Row], list[str]]:
-    """Return the row of each image that the table names, and notes.
-
-    Images that only the table knows, hidden ones for example, are added to ``found``.
-    """
-    shared = posixpath.commonpath([posixpath.dirname(id) for id in found])
-    plain = {unicodedata.normalize("NFC", id): id for id in found}  # macOS, for example, may store é as e and an accent
-    rows: dict[str, _Row] = {}
-    lost: list[_Row] = []
-    repeated = 0
-    for row in _rows(table):
-        inside = row.file if row.file in found else _inside(table, row)
-        tries = [unicodedata.normalize("NFC", each) for each in (inside, posixpath.join(shared, inside))]
-        id = next((plain[each] for each in tries if each in plain), inside)
-        if id not in found and posixpath.splitext(id)[1].lower() in EXTENSIONS and _is_file(root / id):
-            found[id] = root / id  # hidden, or behind a link that was not searched
-        if id not in found:
-            lost.append(row)
-        elif id in rows and (rows[id].label, rows[id].part) != (row.label, row.part):
-            first = rows[id]
-            raise DataError(
-                f"{shown(table)} gives two labels to '{shown(id)}': '{shown(first.label)}' in line {first.line} "
-                f"({first.part}), '{shown(row.label)}' in line {row.line} ({row.part}); keep one"
-            )
-        else:
-            repeated += id in rows
-            rows.setdefault(id, row)
-    if lost:
-        raise DataError(
-            f"{shown(table)} names {len(lost)} files that do not exist or are not images, the first is "
-            f"'{shown(lost[0].file)}' (line {lost[0].line}); add them or remove their rows"
-        )
-    return rows, [f"{repeated} rows of {shown(table.name)} repeat earlier ones"] if repeated else []
-
-
-def _inside(table: Path, row: _Row) -> str:
-    """Return the file of a row as a normalized path relative to the table's folder; refuse paths that leave it."""
-    path = posixpath.normpath(row.file.replace("\\", "/"))
-    if path.startswith("/") or re.match(r"[A-Za-z]:/", path) or path.split("/")[0] == "..":
-        raise DataError(
-            f"{shown(table)}, line {row.line}: '{shown(row.file)}' leaves the folder; give paths relative to the table"
-        )
-    return path
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that is too long for a file
-        return False
-
-
-def _rows(table: Path) -> Iterator[_Row]:
-    """Yield the rows that are not empty, with the number of the line on which each ends."""
-    text = _text(table)
-    head = text.split("\n", 1)[0]
-    separator = max(",;\t", key=head.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        names = [name.strip().lower() for name in next(reader, [])]
-        file, label, split = (_column(names, known) for known in (_FILE, _LABEL, ("split",)))
-        if file is None or label is None:
-            raise DataError(
-                f"{shown(table)} needs a first line with the columns file and label; {_wrong(names, separator)}"
-            )
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield _row(table, reader.line_num, cells, (len(names), file, label, split))
-    except csv.Error as error:
-        raise DataError(f"{shown(table)}, line {reader.line_num}: {error}; save it as a CSV table") from error
-
-
-def _wrong(names: list[str], separator: str) -> str:
-    """Say what is wrong with the first line of a table."""
-    is_file = [posixpath.splitext(name)[1] in EXTENSIONS for name in names]
-    if not any(is_file) or len(names) < 2:
-        return f"it has {shown(', '.join(names)) or 'none'}"
-    file = is_file.index(True)
-    label = 0 if file else 1
-    header = ["file" if at == file else "label" if at == label else f"column{at + 1}" for at in range(len(names))]
-    seen, wanted = shown(", ".join(names)), shown(separator.join(header))
-    return f"its first line seems to be data ({seen}); add the line {wanted} above it"
-
-
-def _column(names: list[str], known: tuple[str, ...]) -> int | None:
-    return next((names.index(name) for name in known if name in names), None)
-
-
-def _row(table: Path, line: int, cells: list[str], columns: tuple[int, int, int, int | None]) -> _Row:
-    count, file, label, split = columns
-    where = f"{shown(table)}, line {line}"
-    if len(cells) > count and any(cell.strip() for cell in cells[count:]):
-        raise DataError(f"{where}: {len(cells)} values for {count} columns; put names with a comma into quotes")
-    cells += [""] * (count - len(cells))
-    part = cells[split].strip().lower() if split is not None else ""
-    if not cells[file].strip():
-        raise DataError(f"{where}: the name of the file is empty; fill it in or remove the row")
-    if part not in _SPLITS:
-        raise DataError(f"{where}: the split is '{shown(part)}'; write train, val or test")
-    name, called = (csv_tables.plain(cells[at].strip()) for at in (file, label))
-    return _Row(line, name, called, _SPLITS[part])
-
-
-def _text(table: Path) -> str:
-    try:
-        content = table.read_bytes()
-        wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))  # "Unicode text" of spreadsheet programs
-        text = content.decode("utf-16" if wide else "utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {shown(table)} ({type(error).__name__}); save it as UTF-8 CSV") from error
-    if "\0" in text:
-        raise DataError(f"{shown(table)} is not a text file; save it as UTF-8 CSV")
-    return text

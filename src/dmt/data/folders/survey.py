@@ -12,8 +12,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from dmt.data import ahead
-from dmt.data.folders import copies, likeness, photo_files
+from dmt.data.folders import copies, likeness, mask_files, photo_files, photo_values
 from dmt.data.folders.contents import FolderContents, Photo, Source
+from dmt.data.folders.photo_values import Values
 from dmt.data.pixels.masks import VOID
 from dmt.errors import DataError
 from dmt.types import ProgressCallback
@@ -36,7 +37,8 @@ class Look:
         mask: digest of the mask.
         counts: number of pixels of each class in the mask.
         ignored: share of the mask's pixels without a label.
-        finite: whether all values of the photo are finite; floats in TIFF files need not be.
+        rotated: whether the photo has a mask and is rotated by its EXIF data.
+        values: whether values of more than 8 bits can be read without loss.
     """
 
     id: str
@@ -49,7 +51,8 @@ class Look:
     mask: str | None = None
     counts: tuple[int, ...] | None = None
     ignored: float = 0.0
-    finite: bool = True
+    values: Values = "usual"
+    rotated: bool = False
 
     @property
     def truth(self) -> int | str | None:
@@ -217,17 +220,20 @@ def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Loo
     """Decode a photo and its mask completely, so that truncated files are found too, and summarize them."""
     try:
         image = photo_files.read_photo(photo.path)
-        finite = photo_files.is_finite(photo.path)
+        values = photo_values.values(photo.path)
+        rotated = photo.mask is not None and photo_files.is_rotated(photo.path)
     except Exception as error:  # an unforeseen error of one file must not end the survey of all others
         return Look(photo.id, part, photo.label, problem=_line(photo, error))
     size = (image.shape[0], image.shape[1])
-    seen = Look(photo.id, part, photo.label, size, _digest(image), likeness.dhash(image), finite=finite)
+    seen = Look(
+        photo.id, part, photo.label, size, _digest(image), likeness.dhash(image), values=values, rotated=rotated
+    )
     del image  # before the mask is read, to save memory
     if photo.mask is None:
         return seen
     try:
-        mask = photo_files.read_mask(photo.mask, contents.colors, len(contents.classes))
-        photo_files.require_size(photo.mask, mask.shape, size)
+        mask = mask_files.read_mask(photo.mask, contents.colors, len(contents.classes))
+        mask_files.require_size(photo.mask, mask.shape, photo.path, size)
     except Exception as error:
         return replace(seen, problem=_line(photo, error))
     histogram = Image.fromarray(mask).histogram()  # unlike np.bincount, makes no int64 copy
