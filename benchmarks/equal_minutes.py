@@ -26,7 +26,7 @@ from dmt.methods import catalogue
 from dmt.methods.online import StageOptions
 from dmt.methods.plan import Stage
 from dmt.results import reading
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.runs import environment, stopping
 from dmt.runs.folder import Folder
 

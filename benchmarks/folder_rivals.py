@@ -24,7 +24,7 @@ from dmt.errors import ConfigError
 from dmt.models import build, names, starts
 from dmt.models.build import Normalized
 from dmt.own import known_nets
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.runs.folder import Folder
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import finished_net

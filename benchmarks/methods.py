@@ -35,7 +35,7 @@ from dmt.methods.method import Method
 from dmt.methods.online import StageOptions
 from dmt.own.known_nets import KNOWN, KNOWN_B
 from dmt.results import reading
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.runs import environment
 from dmt.runs.folder import Folder
 

@@ -18,8 +18,8 @@ from benchmarks import provenance as provenances
 from dmt import files, run_files
 from dmt.core.weighting import CASES
 from dmt.methods import catalogue
-from dmt.results import guard, reading, stage_results
-from dmt.results.reading import JobResult
+from dmt.results import guard, job_results, reading, stage_results
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder
 from dmt.training.journal import Journal
@@ -168,7 +168,7 @@ def record(paths: Sequence[Path]) -> dict[str, Any]:
     return {
         "runs": [provenance(path) for path in paths],
         "classes": classes,
-        "judged": reading.judged(each.job for each in jobs),
+        "judged": job_results.judged(each.job for each in jobs),
         "jobs": [job_row(each, jobs) for each in jobs],
     }
 

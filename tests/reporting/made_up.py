@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dmt.results.job_results import JobResult
 from dmt.results.net_results import NetResult
-from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
 
 

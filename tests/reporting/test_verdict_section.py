@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dmt.reporting import verdict_section
 from dmt.reporting.studies import Study
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.runs.folder import Folder
 from tests.reporting.made_up import made_up
 from tests.results.test_guard import right, written

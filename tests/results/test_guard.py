@@ -18,7 +18,7 @@ from dmt.core.evidence import Evidence
 from dmt.methods import catalogue
 from dmt.results import guard, guard_rules, guard_summary, reading
 from dmt.results.guard import Finding
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.report import Report
 from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder, Job

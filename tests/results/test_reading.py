@@ -11,7 +11,7 @@ import dmt
 from dmt import files
 from dmt.errors import RunError
 from dmt.models.build import NetSpec
-from dmt.results import guard, reading, stage_results
+from dmt.results import guard, job_results, reading, stage_results
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Silent
@@ -156,5 +156,5 @@ def test_the_judged_images_are_named() -> None:
         stage_results.StageResult("A1", "A", 1, "", None, {"scores": {}, "audit": {"images": some, "images_all": 1200}})
         for some in (500, 1200, 500)
     )
-    job = reading.JobResult("digits", "dmt", 1, stages, ("A1",))
-    assert reading.judged([job]) == "500 of 1,200 unlabeled images or all 1,200 unlabeled images"
+    job = job_results.JobResult("digits", "dmt", 1, stages, ("A1",))
+    assert job_results.judged([job]) == "500 of 1,200 unlabeled images or all 1,200 unlabeled images"

@@ -25,7 +25,7 @@ from dmt.models.build import NetSpec
 from dmt.models.mean_of_nets import MeanOfNets
 from dmt.reporting import report_file
 from dmt.results import guard
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.report import Report
 from dmt.runs.progress import Silent
 from dmt.training.checkpoint import finished_net

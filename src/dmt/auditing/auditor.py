@@ -33,7 +33,7 @@ from dmt.errors import ConfigError, RunError
 from dmt.fitting.features import FeatureMaker
 from dmt.methods import catalogue
 from dmt.results import reading
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.runs import environment, progress, starting
 from dmt.runs.folder import Folder
 from dmt.runs.progress import Watcher

@@ -14,7 +14,7 @@ from dmt.auditing.ensembles import Ensemble
 from dmt.auditing.suspects import Judged, LabelCheck, Suspect
 from dmt.pseudo import labeler
 from dmt.pseudo.store import Store
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.runs.folder import Folder
 from dmt.tasks.base import Task, View
 from dmt.types import ProgressCallback

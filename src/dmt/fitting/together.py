@@ -15,8 +15,8 @@ from dmt.core.evidence import Evidence
 from dmt.models.build import NetSpec
 from dmt.models.mean_of_nets import MeanOfNets
 from dmt.results import guard, net_results
+from dmt.results.job_results import JobResult
 from dmt.results.net_results import BOTH, MEAN, Net, NetResult
-from dmt.results.reading import JobResult
 from dmt.results.stage_results import preference
 from dmt.tasks.base import Task
 from dmt.training import evidence_files, inference, journal

@@ -56,10 +56,9 @@ def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence
         gain = evidence.difference([rounds[-1]], [rounds[0]])
         judged = len(np.unique(rounds[0].image))  # rounds with masks are evaluated on a part of the labels only
         reach = f"{gain.low:+.1f} to {gain.high:+.1f}, 90 % interval over these {judged} images"
-        lines.append(
-            f"{PREDICTS} {rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for "
-            f"{title}: {gain.value:+.1f} ({reach})"
-        )
+        scores = f"{rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for {title}"
+        short = "" if tried.short is None else f"a gain; in trials of at most {tried.short} steps a stage, "
+        lines.append(f"{PREDICTS} {short}{scores}: {gain.value:+.1f} ({reach})")
         record["gain"] = [gain.value, gain.low, gain.high]
     elif rounds:
         lines.append(f"{PREDICTS} no gain from {title}: one round is trained for comparison, and the Baseline is used")

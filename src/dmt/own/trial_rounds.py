@@ -36,12 +36,14 @@ class TrialRounds:
         told: text for the user.
         said: evidence of the Baseline and of each later stage up to the last chosen round; empty if nothing was tried.
         helps: whether rounds are worth training, that is, do at least as well as the Baseline.
+        short: maximum number of steps per stage in the trial if stages of the run are longer, else None.
     """
 
     chosen: Tried
     told: list[str]
     said: list[Evidence]
     helps: bool = True
+    short: int | None = None
 
 
 def method_of(methods: Sequence[str]) -> str | None:
@@ -119,7 +121,11 @@ def of_masks(
     if best < len(recipe.fractions) and "fractions" not in fixed and not recipe.lists:
         settings["fractions"] = recipe.fractions[: max(best, 1)]
     used = rounds[: before + max(best, 1)] if helps else rounds[:1]
-    return TrialRounds(Tried(settings, used[-1]), [_told(scores, before, best, len(part[0]))], used, helps)
+    longer = any(
+        stage.steps(at.folds.task.sizes(0)) > LONGEST[large] for stage in catalogue.plan(method, recipe).stages
+    )
+    told = [_told(scores, before, best, len(part[0]))]
+    return TrialRounds(Tried(settings, used[-1]), told, used, helps, LONGEST[large] if longer else None)
 
 
 def _told(scores: Sequence[float], before: int, best: int, images: int) -> str:

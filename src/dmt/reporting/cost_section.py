@@ -11,7 +11,7 @@ from dmt.pages import html
 from dmt.pages.html import Cell, Child, Safe, tag
 from dmt.reporting import studies
 from dmt.reporting.studies import Study
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.runs import progress
 from dmt.training.journal import Journal

@@ -12,8 +12,8 @@ from dmt.pages.charts import Series
 from dmt.pages.html import Safe
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
-from dmt.results import guard_rules, reading
-from dmt.results.reading import JobResult
+from dmt.results import guard_rules, job_results
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 
 TOPS = ("20%", "40%", "60%", "80%", "100%")
@@ -103,7 +103,7 @@ def _errors(method: str, jobs: Sequence[JobResult]) -> Safe | None:
 
 def _judged(jobs: Sequence[JobResult]) -> str:
     """Return a sentence that names the images behind the error and weights of kept labels; empty if unknown."""
-    judged = reading.judged(jobs)
+    judged = job_results.judged(jobs)
     return f"Of the kept labels of {judged}." if judged else ""
 
 

@@ -12,7 +12,7 @@ from dmt.pages import html
 from dmt.pages.html import Child, Safe, tag
 from dmt.reporting import studies
 from dmt.reporting.studies import Study
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.tasks import opening
 

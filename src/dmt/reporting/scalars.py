@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dmt import outputs
 from dmt.errors import DmtError, RunError
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.report import Report
 from dmt.results.stage_results import StageResult
 

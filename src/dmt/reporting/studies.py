@@ -16,8 +16,8 @@ from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.methods.method import Method, color_of
 from dmt.results import guard, reading, stage_results
+from dmt.results.job_results import JobResult
 from dmt.results.net_results import NetResult
-from dmt.results.reading import JobResult
 from dmt.results.report import Report
 from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder

@@ -7,7 +7,7 @@ from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
 from dmt.results import guard, guard_rules, guard_summary
 from dmt.results.guard import Finding
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 
 
 def sentence(study: Study) -> str:

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from dmt.core import evidence
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 
 FEW = 50
 """Number of images below which a score is hardly reliable."""

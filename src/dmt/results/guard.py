@@ -14,8 +14,8 @@ from dmt.core.evidence import Evidence, Interval
 from dmt.methods import catalogue
 from dmt.results import cautions, guard_pools, guard_rules
 from dmt.results.guard_rules import WORSE, Finding
+from dmt.results.job_results import JobResult
 from dmt.results.net_results import EvidenceKey, NetResult
-from dmt.results.reading import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.training import evidence_files
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dmt import presets
 from dmt.results.guard_rules import ENOUGH, Finding, names, shares_of_labels
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 
 SKEWED = 0.125

@@ -15,7 +15,7 @@ from dmt.data.folders.photo_files import shown
 from dmt.methods import catalogue, online_stages
 from dmt.methods.groups import MethodOptions
 from dmt.methods.recipe import BY_ROUND
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 
 WORSE = 1.0

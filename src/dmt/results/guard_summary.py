@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from dmt.methods import catalogue
 from dmt.results import guard
 from dmt.results.guard import Finding
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 
 

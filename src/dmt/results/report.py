@@ -9,7 +9,7 @@ from dmt import presets
 from dmt.errors import RunError, unknown
 from dmt.methods import catalogue
 from dmt.results import guard, guard_summary, narrow_tables, reading, report_tables, tables
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult, headline, preference
 from dmt.runs.folder import Folder
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dmt import presets
 from dmt.methods import catalogue
-from dmt.results import guard, narrow_tables, reading, tables
-from dmt.results.reading import JobResult
+from dmt.results import guard, job_results, narrow_tables, tables
+from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 
 TITLE = "test accuracy of images, mean IoU of pixels, %: mean ± standard deviation over seeds"
@@ -145,7 +145,7 @@ def rounds(title: str, jobs: Sequence[JobResult], width: int | None = None) -> s
             mean(lambda stage: stage.audited("weight_wrong"), ".3f"),
         )
         rows.append(row)
-    judged = reading.judged(jobs)
+    judged = job_results.judged(jobs)
     table = tables.text(narrow_tables.fit(tables.filled(title, columns, rows), width, OPTIONAL_OF_STAGES), width)
     note = f"label error: % of the kept pseudo labels that are wrong, plain and weighted; weights: mean; on {judged}\n"
     return table + (narrow_tables.sentences(note, width) if judged else "")

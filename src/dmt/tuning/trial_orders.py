@@ -8,7 +8,7 @@ from typing import Any
 
 from dmt.errors import DivergenceError
 from dmt.fitting import folder_policy, run, together
-from dmt.results.reading import JobResult
+from dmt.results.job_results import JobResult
 from dmt.runs import environment
 from dmt.runs.progress import Watcher
 from dmt.runs.stopping import Stop

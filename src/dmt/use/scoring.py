@@ -15,8 +15,8 @@ from dmt.fitting.together import Nets
 from dmt.methods import catalogue
 from dmt.models.build import NetSpec
 from dmt.results import narrow_tables, reading, tables
+from dmt.results.job_results import JobResult
 from dmt.results.net_results import BOTH, NetResult
-from dmt.results.reading import JobResult
 from dmt.runs import progress
 from dmt.runs.folder import Folder
 from dmt.tasks import opening
