@@ -120,7 +120,12 @@ def test_a_broken_default_is_mended(tmp_path: Path) -> None:
     broken = TINY | {"rate_round": 1e-6, "fractions": "1", "epochs_round": 2}
     tuning, _ = tune(tmp_path / "t", settings=broken, grid={"rate_round": [1e-6, 2e-6, 0.1]})
     assert tuning.chosen.name == "rate_round=0.1"
-    assert tuning.settings == {"rate_round": 0.1}
+    assert tuning.settings == broken | {"rate_round": 0.1}
+    assert files.read_json(tmp_path / "t" / "tune.json")["settings"] == tuning.settings
+    same: dict[str, Any] = {"settings": tuning.settings, "device": "cpu", "donors": [tuning.chosen.folder]}
+    again = Watch()
+    run.fit("digits", out=tmp_path / "fit", watcher=again, **same)
+    assert again.stages == []  # the chosen trial has trained them all
     assert "--set rate_round=0.1" in tuning.line
     assert "1e-06" not in tuning.line
     assert "rate_round=0.1 is clearly better than the default" in str(tuning)

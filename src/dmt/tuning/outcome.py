@@ -98,15 +98,14 @@ class Tuning:
 
     @property
     def settings(self) -> Values:
-        """Settings for ``dmt.fit``, in addition to those given to the tuning; empty if the default is kept."""
+        """Settings with which ``dmt.fit`` trains the chosen trial: those given to the tuning, and the chosen ones."""
         changed = self.chosen.values.items()
-        return {key: value for key, value in changed if value != self.default.values[key]}
+        return self.given | {key: value for key, value in changed if value != self.default.values[key]}
 
     @property
     def line(self) -> str:
         """The command that trains with the chosen setting."""
-        settings = (self.given | self.settings).items()
-        words = [word for key, value in settings for word in ("--set", f"{key}={configuration.shown(value)}")]
+        words = [word for key, value in self.settings.items() for word in ("--set", f"{key}={configuration.shown(value)}")]
         return shlex.join([*self.command, *words])
 
     def __str__(self) -> str:
