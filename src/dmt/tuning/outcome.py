@@ -165,11 +165,11 @@ class Tuning:
         said = [f"warning: the scores may be meaningless: {each}" for each in self.warnings]
         if not math.isnan(least):
             said.append(f"differences below about {least:.1f} points are indistinguishable from chance here")
-        already_said = self.verdict.few and self.default.failed is None  # by words()
-        if not already_said and (self.verdict.few or least > COARSE):
-            said.append(
-                f"note: {self.images:,} validation images are too few to tune on; label more, or keep the default"
-            )
+        broken = self.default.failed is not None
+        unsaid = broken or (self.chosen is self.default and not self.verdict.few)  # by words()
+        if unsaid and (self.verdict.few or least > COARSE):
+            remedy = "label more" if broken else "label more, or keep the default"
+            said.append(f"note: {self.images:,} validation images are too few to tune on; {remedy}")
         if self.seeds == 1:
             said.append(
                 "note: with one seed, the intervals do not include randomness in training; add some, e.g. --seeds 1-3"
