@@ -1,6 +1,10 @@
 """Checks before a run: whether steps can be compiled here, a net accepts the images, and a start fits the net."""
 
+from collections.abc import Mapping
+
 import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
 from dmt.core import dropout
 from dmt.core.execution import Execution
@@ -41,6 +45,7 @@ def fits(task: Task, name: str) -> None:
     batch = batches.make(batches.draw(0))
     images, expected = batch.images, (2, len(task.classes), *batch.truth.shape[1:])
     net = build.build(task.net_spec(name), seed=0).eval()
+    _require_parameters(name, net)
     try:
         with torch.no_grad():
             output = net(images)
@@ -49,10 +54,23 @@ def fits(task: Task, name: str) -> None:
         raise ConfigError(
             f"net '{name}' does not take images of {tuple(images.shape[1:])}: {reason}{_size_hint(name)}"
         ) from error
+    if not isinstance(output, torch.Tensor):
+        kind = type(output).__name__
+        example = 'net(x)["out"]' if isinstance(output, Mapping) else "net(x)[0]"
+        raise ConfigError(f"net '{name}' gives a {kind}, not a tensor; let it return its logits alone, e.g. {example}")
     if output.shape != expected:
         raise ConfigError(
             f"net '{name}' gives {tuple(output.shape)} for 2 images, not {expected}, a score for each class"
         )
+
+
+def _require_parameters(name: str, net: nn.Module) -> None:
+    """Refuse a net without parameters to train, and one whose parameters have no size before they see images."""
+    parameters = list(net.parameters())
+    if any(map(is_lazy, parameters)):
+        raise ConfigError(f"net '{name}' has layers of unknown size (nn.Lazy…); build it with layers of a given size")
+    if not any(each.requires_grad for each in parameters):
+        raise ConfigError(f"net '{name}' has no parameters to train; give a net that has some")
 
 
 def drops(task: Task, name: str) -> None:

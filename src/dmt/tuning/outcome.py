@@ -105,7 +105,9 @@ class Tuning:
     @property
     def line(self) -> str:
         """The command that trains with the chosen setting."""
-        words = [word for key, value in self.settings.items() for word in ("--set", f"{key}={configuration.shown(value)}")]
+        words = [
+            word for key, value in self.settings.items() for word in ("--set", f"{key}={configuration.shown(value)}")
+        ]
         return shlex.join([*self.command, *words])
 
     def __str__(self) -> str:
