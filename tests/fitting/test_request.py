@@ -1,8 +1,10 @@
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dmt import run_files
 from dmt.errors import ConfigError
 from dmt.fitting import request
 
@@ -22,3 +24,11 @@ def test_what_is_no_seed_is_refused(seed: object) -> None:
     with pytest.raises(ConfigError, match="a seed must be a whole number") as caught:
         request.several(seed)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
+
+
+def test_donors_are_run_folders(tmp_path: Path) -> None:
+    (tmp_path / run_files.MANIFEST).touch()
+    assert request.donors(str(tmp_path)) == request.donors(tmp_path) == request.donors([str(tmp_path)]) == (tmp_path,)
+    assert request.donors(()) == ()
+    with pytest.raises(ConfigError, match=r"there is no run in .*nowhere; give run folders that dmt fit has made"):
+        request.donors([tmp_path, tmp_path / "nowhere"])

@@ -354,8 +354,11 @@ def test_fit_takes_what_another_run_has(tuned: tuple[Path, Tuning, Watch], tmp_p
     out, _, _ = tuned
     watch = Watch()
     options: dict[str, Any] = {"settings": BRIEF, "device": "cpu", "watcher": watch}
-    run.fit("digits", out=tmp_path / "r", method="baseline", donors=[out / "trials" / "default"], **options)
+    run.fit("digits", out=tmp_path / "r", method="baseline", donors=[str(out / "trials" / "default")], **options)
     assert watch.stages == []
+    with pytest.raises(ConfigError, match="donors: there is no run in"):
+        run.fit("digits", out=tmp_path / "s", method="baseline", donors=[out], **options)
+    assert not (tmp_path / "s").exists()
 
 
 def test_labels_of_a_folder_are_held_out_to_judge_by(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def fit(
     checkpoint_every: float = 30.0,
     watcher: progress.Watcher | None = None,
     stop: Stop | None = None,
-    donors: Sequence[Path] = (),
+    donors: str | Path | Sequence[str | Path] = (),
     anyway: bool = False,
     folds: bool = True,
     jobs: int | None = None,
@@ -85,7 +85,7 @@ def fit(
         watcher: receives progress; by default it is shown as bars or lines.
         stop: replaces the one made from ``budget``, so that several runs can share it; its own budget does not affect
             the schedule.
-        donors: run folders whose finished stages are reused where this run would train the same.
+        donors: run folders whose finished stages are reused where this run would train the same; each must exist.
         anyway: train on a folder although `dmt check` finds errors in it; the run and its reports then say so.
         folds: let cross-validation on the labels of your images choose learning rates, lengths, γ and the method of a
             new run.
@@ -104,6 +104,7 @@ def fit(
     workers = crew.of(jobs, on)
     if workers is not None and joining.launched():
         raise ConfigError("torchrun trains one stage by all processes; start it without --jobs and --on")
+    givers = request.donors(donors)
     with joining.joined() as processes:
         asked = Request(
             data,
@@ -123,7 +124,7 @@ def fit(
             helping.help_out(processes, execution)
         else:
             with watcher or progress.default() as watching:
-                here = Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, donors, processes)
+                here = Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, givers, processes)
                 here = replace(here, crew=workers, asked=(device, fast))
                 train(asked, here)
     return Report.read([out])
