@@ -241,6 +241,8 @@ def test_the_papers_grids_are_the_default() -> None:
         ({"grid": {"shape": "chain,pair"}}, "unknown option to tune 'shape'"),
         ({"grid": {"gamma": "1,x"}}, "gamma must be a number"),
         ({"grid": {"gamma": "-1"}}, "gamma must be at least 0"),
+        ({"grid": {"gamma": 1}}, "a grid takes several values of gamma"),
+        ({"grid": [("gamma", [1])]}, "a grid is lists of values by option"),
         ({"grid": {"gamma": "4"}}, "changes nothing that dmt trains"),
         ({"method": "cl"}, "gamma=1 changes nothing that cl trains"),
         ({"grid": {"gamma": "1..3"}}, "a grid needs the values"),
@@ -262,6 +264,7 @@ def test_what_means_nothing_is_refused_in_one_line(options: dict[str, Any], word
 def test_choices_that_are_lists_are_separated_by_a_slash() -> None:
     given = search_space.from_pairs(["fractions=0.2, 0.6,1/0.5,1", "fractions=1", "gamma=1", "gamma=3"])
     assert search_space.parse(given) == {"fractions": ((0.2, 0.6, 1.0), (0.5, 1.0), (1.0,)), "gamma": (1.0, 3.0)}
+    assert search_space.parse({"gamma": np.array([1, 3])}) == {"gamma": (1.0, 3.0)}
     assert len(list(search_space.grid(search_space.parse(given)))) == 6
     given = search_space.from_pairs(["gamma=1,2/3", "gamma=5,6", "epochs_round=1,2", "mixup_round=0.5,none/none/same"])
     assert search_space.parse(given) == {

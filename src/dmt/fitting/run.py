@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -219,8 +220,9 @@ def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -
         method.plan(config.recipe)  # raises for options that make no sense
     if asked.keep not in (None, "best", "last"):
         raise ConfigError(f"keep takes best or last, not '{asked.keep}'")
-    if not conditions.checkpoint_every >= 0:
-        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {conditions.checkpoint_every}")
+    pause = conditions.checkpoint_every
+    if not isinstance(pause, Real) or not pause >= 0:
+        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {pause!r}")
     if not prepared.methods or not asked.seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
 
