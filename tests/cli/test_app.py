@@ -61,7 +61,11 @@ def test_list_names_everything_once() -> None:
     assert "fixmatch.threshold " in options
     assert "mean_teacher.ema " in options  # has another default than most
     own, _ = dmt("list", "options", "fixmatch")
-    assert "  gamma2 " in own
+    shared, _, own = own.partition("options of the Baseline beside it:\n")
+    beside, _, own = own.partition("options of FixMatch:\n")
+    assert all(f"  {key} " in shared for key in ("labels", "augment_strong", "net", "batch_pseudo", "weight_decay"))
+    assert all(f"  {key} " in beside for key in ("epochs", "mixup"))
+    assert not any(f"  {key} " in shared + beside for key in ("gamma2", "fractions", "epochs_round", "share"))
     assert "  fixmatch.rate " in own
     assert "uda." not in own
     published, _ = dmt("list", "options", "cifar10-4k")

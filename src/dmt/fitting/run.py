@@ -12,7 +12,7 @@ import torch
 from dmt import config as configuration
 from dmt import presets
 from dmt.errors import ConfigError
-from dmt.fitting import folder_policy, helping, orders, request, searching, stages_at_once
+from dmt.fitting import folder_policy, helping, options_read, orders, request, searching, stages_at_once
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.orders import Open
 from dmt.fitting.request import Prepared, Request
@@ -152,6 +152,8 @@ def train(asked: Request, conditions: Conditions) -> None:
     _require_validation(asked, prepared, runner.validation_images, conditions)
     prepared = searching.settle(asked, prepared, starts, runner, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions) as threads:
+        for line in options_read.note(prepared.methods, prepared.config, asked.settings):
+            conditions.watcher.note(line)
         work = Open(prepared.config, starts, folder.path, conditions.data_folder, asked.seeds, threads)
         orders.give(conditions.processes, work)
         session = Session(runner, prepared.methods, asked.seeds, asked.keep)
