@@ -224,6 +224,7 @@ def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
     cases: list[tuple[list[object], str]] = [
         (["score", run, "--on", "train"], "--on takes test or validation"),
         (["score", run, "--method", "cl"], "has no such method"),
+        (["score", run, "--line", "B"], f"there is no --line B to score in {run}; leave it out"),
         (["predict", run, tmp_path / "no.png", "--out", csv_file], "there is no file or folder"),
         (["predict", run, tmp_path / "empty", "--out", csv_file], "no images in"),
         (["predict", run, tmp_path / "text.png", "--out", csv_file], "is not an image"),
