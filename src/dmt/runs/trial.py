@@ -66,9 +66,9 @@ def fits(task: Task, name: str) -> None:
 
 
 def shows(task: Task, objectives: Iterable[Objective]) -> None:
-    """Augment two images as each view that these objectives use: some policies take color images only."""
+    """Augment two images as each view that these objectives use and `fits` has not tried: some are for RGB only."""
     views = (view for each in objectives for view in (*each.views, each.labeled_view))
-    for kind in dict.fromkeys(map(kind_of, views)):
+    for kind in sorted({*map(kind_of, views)} - {TRAIN}):
         _batch(task, kind)
 
 
