@@ -41,6 +41,10 @@ def test_what_flat_gives_override_takes() -> None:
     ("pair", "says"),
     [
         (("gama", "5"), "unknown option 'gama'; did you mean 'gamma'?"),
+        (("method", "dmt"), "unknown option 'method'; dmt list options lists all"),
+        (("cbst.renormed", True), "unknown option 'cbst.renormed'; did you mean 'cbst.renormalized'?"),
+        (("cbst.x", True), "unknown option 'cbst.x'; choose from: cbst.renormalized"),
+        (("net_c", "x"), "did you mean 'net_b'?"),
         (("gamma", "five"), "gamma must be a number, not 'five'"),
         (("gamma", "nan"), "gamma must be a number, not 'nan'"),
         (("gamma", float("inf")), "gamma must be a number, not 'inf'"),

@@ -160,8 +160,9 @@ def _require_known(config: Config, keys: typing.Iterable[str]) -> None:
         if key in MOVED:
             raise ConfigError(f"{key} is called {MOVED[key]} now; give that instead")
         if dot and group not in groups:
-            raise unknown("group of options", group, groups)
-        raise unknown("option", key, [each for each in known if each.startswith(f"{group}.")] or known)
+            raise unknown("group of options", group, groups, "dmt list options")
+        near = [each for each in known if each.startswith(f"{group}.")]
+        raise unknown("option", key, near or known, "dmt list options")
 
 
 def renamed(options: Mapping[str, Any]) -> dict[str, Any]:

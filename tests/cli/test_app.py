@@ -172,7 +172,7 @@ def test_report_of_several_runs(run: Path) -> None:
 
 MISTAKES: list[tuple[list[str], str]] = [
     (["fit", "digit", "--out", "x"], "there is no folder 'digit' and no data set of that name; did you mean 'digits'?"),
-    (["fit", "nope", "--out", "x"], "there is no folder 'nope' and no data set of that name; choose from: cifar10-"),
+    (["fit", "nope", "--out", "x"], "there is no folder 'nope' and no data set of that name; dmt list data lists all"),
     (["plan", "nope"], "there is no folder 'nope' and no data set of that name"),
     (["tune", "nope", "--out", "x"], "there is no folder 'nope' and no data set of that name"),
     (["fit", "digits", "--method", "dmtt", "--out", "x"], "unknown method 'dmtt'; did you mean 'dmt'?"),

@@ -79,3 +79,9 @@ def test_tied_parameters_stay_tied(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert nets(tmp_path / "parts") == nets(tmp_path / "whole")
     net = exporting.load(exporting.export(tmp_path / "whole", "safetensors").paths[0]).net
     assert torch.equal(net.get_parameter("body.one.weight"), net.get_parameter("body.two.weight"))
+
+
+@pytest.mark.parametrize("name", ["", " ", 3, None])
+def test_a_net_needs_a_name(name: object) -> None:
+    with pytest.raises(ConfigError, match="registered under a name, such as 'tiny', not"):
+        dmt.register_net(name, Tied)  # type: ignore[arg-type]

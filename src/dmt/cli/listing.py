@@ -68,7 +68,7 @@ def _options_of(name: str) -> dict[str, Section]:
     if name in presets.PRESETS:
         return _options(name)
     if name not in catalogue.METHODS:
-        raise unknown("method or data set", name, [*catalogue.METHODS, *presets.PRESETS])
+        raise unknown("method or data set", name, [*catalogue.METHODS, *presets.PRESETS], "dmt list")
     method = catalogue.get(name)
     config = presets.get(EMBEDDED[method.serves[0]]).config
     lines, unread = configuration.described(config), options_read.unread_by(name, config)

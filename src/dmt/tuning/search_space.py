@@ -93,7 +93,7 @@ def parse(grid: Mapping[str, Any]) -> Space:
     space: Space = {}
     for key, given in grid.items():
         if key not in kinds:
-            raise unknown("option to tune", key, kinds)
+            raise unknown("option to tune", key, kinds, "dmt list options")
         if isinstance(given, Range) or (isinstance(given, str) and ".." in given):
             space[key] = given if isinstance(given, Range) else _range(key, given, kinds[key])
             continue
