@@ -62,7 +62,7 @@ def test_what_flat_gives_override_takes() -> None:
         (("labeling_views", "0.75"), "scales are for pixels"),
         (
             ("labeling_views", "flip"),
-            "augment to one of crop-flip, reflect-flip, photo, paper, sane, sane-2, fixmatch, reflect-fixmatch, or leave",
+            "augment to one of crop-flip, reflect-flip, photo, paper, sane, sane-2, fixmatch, reflect-fixmatch",
         ),
         (("epochs_round", "1,2,x"), "epochs_round must be a whole number, not 'x'"),
         (("epochs_round", "none"), "epochs_round must be a whole number, not 'none'"),

@@ -37,7 +37,7 @@ def test_donors_are_run_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [{"jobs": "2"}, {"jobs": True}, {"checkpoint_every": "a"}, {"settings": [("gamma", 1)]}]
+    "option", [{"jobs": "2"}, {"jobs": True}, {"checkpoint_every": "a"}, {"budget": "9m"}, {"settings": [("gamma", 1)]}]
 )
 def test_a_wrong_type_is_one_line(option: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"takes|must be|settings are") as caught:
