@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dmt
+from dmt import run_files
 from dmt.runs.stopping import Stop, Stopped
 
 
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 data_folder=given.data,
                 out=runs[name],
                 stop=stop,
-                donors=[runs[donor] for donor in part.donors],
+                donors=[runs[donor] for donor in part.donors if (runs[donor] / run_files.MANIFEST).is_file()],
             )
         except Stopped as stopped:
             print(stopped, file=sys.stderr)

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from dmt import files
+from dmt import files, run_files
 from dmt.data.folders import photos
 from dmt.results import reading
 from dmt.runs import environment
@@ -142,7 +142,8 @@ def begin(given: argparse.Namespace, fit: Fit) -> subprocess.Popen[bytes]:
     """Start a fit in a process of its own, with its share of the cores."""
     run = run_of(given, fit)
     arguments = fit.arguments(folder_of(given, fit.folder), run, given.device)
-    arguments["donors"] = [str(each) for each in given.runs.glob(f"run-{fit.folder}-*/") if each != run]
+    others = (each for each in given.runs.glob(f"run-{fit.folder}-*/") if each != run)
+    arguments["donors"] = [str(each) for each in others if (each / run_files.MANIFEST).is_file()]
     threads = str(max(1, (os.cpu_count() or 1) // given.at_once))
     with log_of(given, fit).open("wb") as log:
         return subprocess.Popen(

@@ -14,7 +14,7 @@ import torch
 
 import dmt
 from benchmarks.methods import SEEDS, row
-from dmt import files
+from dmt import files, run_files
 from dmt.results import reading
 from dmt.runs import environment
 from dmt.runs.folder import Folder
@@ -79,7 +79,7 @@ def main() -> None:
         if options.rows is not None and not any(part in each.title for part in options.rows.split(";")):
             continue
         out = options.runs / "relatives" / each.title.replace(" ", "-")
-        donors = [path for path in out.parent.glob("*") if path != out]
+        donors = [path for path in out.parent.glob("*") if path != out and (path / run_files.MANIFEST).is_file()]
         settings = SETTINGS | each.changes
         dmt.fit("digits", method=each.method, baseline=False, seed=SEEDS, settings=settings, out=out, donors=donors)
         rows[each.title] = row([job for job in reading.read(Folder(out)) if job.method == each.method])

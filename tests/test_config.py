@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dmt import config, presets
@@ -40,6 +41,10 @@ def test_what_flat_gives_override_takes() -> None:
     ("pair", "says"),
     [
         (("gama", "5"), "unknown option 'gama'; did you mean 'gamma'?"),
+        (("method", "dmt"), "unknown option 'method'; dmt list options lists all"),
+        (("cbst.renormed", True), "unknown option 'cbst.renormed'; did you mean 'cbst.renormalized'?"),
+        (("cbst.x", True), "unknown option 'cbst.x'; choose from: cbst.renormalized"),
+        (("net_c", "x"), "did you mean 'net_b'?"),
         (("gamma", "five"), "gamma must be a number, not 'five'"),
         (("gamma", "nan"), "gamma must be a number, not 'nan'"),
         (("gamma", float("inf")), "gamma must be a number, not 'inf'"),
@@ -75,6 +80,26 @@ def test_mistakes_are_one_line_naming_what_is_right(pair: tuple[str, object], sa
     with pytest.raises(ConfigError) as caught:
         config.override(BASE, dict([pair]))
     assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_values_of_numpy_are_values() -> None:
+    given = {
+        "gamma": np.float32(3), "teachers": np.int64(2), "fractions": np.array([0.5, 1]), "gamma_ramp": np.bool_(False),
+        "epochs_round": [np.int64(1), 2], "net": np.str_("mlp-8"), "online": {"epochs": np.array(7)},
+    }  # fmt: skip
+    recipe = config.override(BASE, given).recipe
+    assert (recipe.gamma, recipe.teachers, recipe.fractions, recipe.gamma_ramp) == (3.0, 2, (0.5, 1.0), False)
+    assert recipe.epochs_round == (1, 2)
+    assert json.loads(json.dumps(config.given(given)))["online.epochs"] == 7
+    with pytest.raises(ConfigError, match=r"epochs must be a whole number, not '1\.5'"):
+        config.override(BASE, {"epochs": np.float64(1.5)})
+
+
+@pytest.mark.parametrize("settings", [[("gamma", 1)], "gamma=1", {3: 4}])
+def test_what_are_no_settings_is_refused_in_one_line(settings: object) -> None:
+    with pytest.raises(ConfigError, match="option") as caught:
+        config.given(settings)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
 
 

@@ -31,6 +31,16 @@ def test_tensors_survive_and_carry_no_code(tmp_path: Path) -> None:
     assert b"pickle" not in path.read_bytes()
 
 
+def test_tensors_that_share_memory_are_each_written(tmp_path: Path) -> None:
+    path, whole = tmp_path / "t.safetensors", torch.arange(6.0)
+    known = files.write_tensors(path, {"a": whole, "b": whole, "part": whole[2:4]})
+    assert {name: each.tolist() for name, each in files.read_tensors(path).items()} == {
+        "a": whole.tolist(), "b": whole.tolist(), "part": [2.0, 3.0],
+    }  # fmt: skip
+    apart = {"a": whole.clone(), "b": whole.clone(), "part": whole[2:4].clone()}
+    assert files.write_tensors(path, apart) == known
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe"])
 def test_damaged_files_are_one_line(content: bytes, tmp_path: Path) -> None:
     for name, read in (("x.json", files.read_json), ("x.safetensors", files.read_tensors)):

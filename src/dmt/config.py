@@ -160,8 +160,9 @@ def _require_known(config: Config, keys: typing.Iterable[str]) -> None:
         if key in MOVED:
             raise ConfigError(f"{key} is called {MOVED[key]} now; give that instead")
         if dot and group not in groups:
-            raise unknown("group of options", group, groups)
-        raise unknown("option", key, [each for each in known if each.startswith(f"{group}.")] or known)
+            raise unknown("group of options", group, groups, "dmt list options")
+        near = [each for each in known if each.startswith(f"{group}.")]
+        raise unknown("option", key, near or known, "dmt list options")
 
 
 def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,12 +200,15 @@ def given(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten tables: ``{"online": {"epochs": 3}}`` to ``{"online.epochs": 3}``."""
+    """Flatten tables, ``{"online": {"epochs": 3}}`` to ``{"online.epochs": 3}``; values become those of Python."""
+    if not isinstance(changes, Mapping):
+        raise ConfigError(f"settings are values by option, such as {{'gamma': 5}}, not {changes!r}")
     found: dict[str, Any] = {}
     for key, value in changes.items():
-        found |= (
-            {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, Mapping) else {key: value}
-        )
+        if not isinstance(key, str):
+            raise ConfigError(f"an option is given by its name, such as 'gamma', not {key!r}; see dmt list options")
+        inner = {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, Mapping) else {key: value}
+        found |= {name: option_values.plain(each) for name, each in inner.items()}
     return found
 
 

@@ -43,14 +43,26 @@ class SaidElsewhereError(DmtError):
     """The run failed, and another of its processes has already reported why; this one exits silently."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    """Return the error for an unknown name, with a suggestion."""
-    return ConfigError(f"unknown {kind} '{name}'; {instead(name, known)}")
+FEW = 12
+"""Greatest number of names that an error lists."""
 
 
-def instead(name: str, known: Iterable[str]) -> str:
-    """Suggest a replacement for an unknown name: the nearest known one, or else a list of the known ones."""
+def unknown(kind: str, name: str, known: Iterable[str], lister: str = "") -> ConfigError:
+    """Return the error for an unknown name, with a suggestion; for ``lister`` see `instead`."""
+    return ConfigError(f"unknown {kind} '{name}'; {instead(name, known, lister)}")
+
+
+def instead(name: str, known: Iterable[str], lister: str = "") -> str:
+    """Suggest a replacement for an unknown name: a known one that is close, else where the known ones are listed.
+
+    Args:
+        name: the unknown name.
+        known: all names.
+        lister: the command that lists them, named if they are many.
+    """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    few = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-    return f"did you mean '{near[0]}'?" if near else f"choose from: {few}"
+    if near := difflib.get_close_matches(name, names, n=1):
+        return f"did you mean '{near[0]}'?"
+    if lister and len(names) > FEW:
+        return f"{lister} lists all"
+    return f"choose from: {', '.join(names[:FEW])}" + (f" and {len(names) - FEW} more" if len(names) > FEW else "")

@@ -159,7 +159,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     Returns:
         The SHA-256 digest of the file.
     """
-    content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    content = tensor_bytes(tensors)
     if len(content) < LARGE:
         write(path, content)
         return digest(content)
@@ -167,6 +167,18 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
         hashed = pool.submit(digest, content)
         write(path, content)
     return hashed.result()
+
+
+def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    """Encode tensors in the safetensors format; those that share memory, such as tied parameters, each get a copy."""
+    own: dict[str, Tensor] = {}
+    places: set[int] = set()
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        place = plain.untyped_storage().data_ptr()
+        own[name] = plain.clone() if place in places else plain
+        places.add(place)
+    return save(own)
 
 
 def require_finite(path: Path, tensors: Mapping[str, Tensor], remedy: str) -> None:

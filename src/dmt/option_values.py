@@ -13,10 +13,10 @@ def parse(key: str, value: Any, kind: Any) -> Any:
 
     Args:
         key: the option's name, for the error message.
-        value: text as a user types it, or a TOML value.
+        value: text as a user types it, a TOML value, or a number or array of NumPy.
         kind: a scalar type, ``Literal``, ``tuple``, or a union of these and None.
     """
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    value, origin, args = plain(value), typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return _one_of(key, value, args)
     if origin is Literal:
@@ -55,6 +55,13 @@ def _one_of(key: str, value: Any, kinds: tuple[Any, ...]) -> Any:
 def _rank(kind: Any) -> int:
     """Return the sort key by which types are tried: literals, tuples, scalars. The last one gets what is left over."""
     return [Literal, tuple, None].index(typing.get_origin(kind))
+
+
+def plain(value: Any) -> Any:
+    """Return numbers and arrays of NumPy and torch as those of Python, also in lists; anything else as it is."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
 
 def listed(value: Any) -> bool:

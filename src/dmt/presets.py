@@ -66,7 +66,7 @@ def baseline_epochs(labels: int, images: int, oracle: int) -> int:
 
 def get(name: str) -> Preset:
     if name not in PRESETS:
-        raise unknown("data set", name, PRESETS)
+        raise unknown("data set", name, PRESETS, "dmt list data")
     return PRESETS[name]
 
 

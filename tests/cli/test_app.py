@@ -61,7 +61,11 @@ def test_list_names_everything_once() -> None:
     assert "fixmatch.threshold " in options
     assert "mean_teacher.ema " in options  # has another default than most
     own, _ = dmt("list", "options", "fixmatch")
-    assert "  gamma2 " in own
+    shared, _, own = own.partition("options of the Baseline beside it:\n")
+    beside, _, own = own.partition("options of FixMatch:\n")
+    assert all(f"  {key} " in shared for key in ("labels", "augment_strong", "net", "batch_pseudo", "weight_decay"))
+    assert all(f"  {key} " in beside for key in ("epochs", "mixup"))
+    assert not any(f"  {key} " in shared + beside for key in ("gamma2", "fractions", "epochs_round", "share"))
     assert "  fixmatch.rate " in own
     assert "uda." not in own
     published, _ = dmt("list", "options", "cifar10-4k")
@@ -176,7 +180,7 @@ def test_report_of_several_runs(run: Path) -> None:
 
 MISTAKES: list[tuple[list[str], str]] = [
     (["fit", "digit", "--out", "x"], "there is no folder 'digit' and no data set of that name; did you mean 'digits'?"),
-    (["fit", "nope", "--out", "x"], "there is no folder 'nope' and no data set of that name; choose from: cifar10-"),
+    (["fit", "nope", "--out", "x"], "there is no folder 'nope' and no data set of that name; dmt list data lists all"),
     (["plan", "nope"], "there is no folder 'nope' and no data set of that name"),
     (["tune", "nope", "--out", "x"], "there is no folder 'nope' and no data set of that name"),
     (["fit", "digits", "--method", "dmtt", "--out", "x"], "unknown method 'dmtt'; did you mean 'dmt'?"),
@@ -228,6 +232,7 @@ def test_mistakes_on_a_finished_run(run: Path, tmp_path: Path) -> None:
     cases: list[tuple[list[object], str]] = [
         (["score", run, "--on", "train"], "--on takes test or validation"),
         (["score", run, "--method", "cl"], "has no such method"),
+        (["score", run, "--line", "B"], f"there is no --line B to score in {run}; leave it out"),
         (["predict", run, tmp_path / "no.png", "--out", csv_file], "there is no file or folder"),
         (["predict", run, tmp_path / "empty", "--out", csv_file], "no images in"),
         (["predict", run, tmp_path / "text.png", "--out", csv_file], "is not an image"),

@@ -151,6 +151,12 @@ def test_a_run_of_several_methods_says_which_predicts(
     assert note.startswith(f"{used} is used, not {other}: ")
     assert f"--method {other.lower()} uses the other" in note
     assert scoring.shipped_net(again, "dmt", None, CPU).note is None
+    fit("images", folders["images"], again, method="dst")
+    note = scoring.shipped_net(again, None, None, CPU).note
+    assert note is not None
+    one, two = (name for name in ("DMT", "CL", "DST") if not note.startswith(name))
+    assert f" is used, not {one} or {two}: " in note
+    assert f"--method {one.lower()} or {two.lower()} uses another" in note
 
 
 def test_an_unfinished_run_says_what_predicts(

@@ -445,14 +445,19 @@ def test_other_images_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
-    [({"augment": "paper"}, "RandAugment takes"), ({"net": "timm:vit_tiny_patch16_224"}, "8 is no multiple")],
+    ("method", "settings", "says"),
+    [
+        ("baseline", {"augment": "paper"}, "RandAugment takes"),
+        ("fixmatch", {"augment_strong": "fixmatch"}, "RandAugment takes"),
+        ("dmt", {"augment_strong": "fixmatch", "strong_pseudo": True}, "RandAugment takes"),
+        ("baseline", {"net": "timm:vit_tiny_patch16_224"}, "8 is no multiple"),
+    ],
 )
 def test_what_does_not_fit_the_images_is_told_first(
-    settings: dict[str, object], says: str, tiny: dict[str, object], tmp_path: Path
+    method: str, settings: dict[str, object], says: str, tiny: dict[str, object], tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=says):
-        fit(tmp_path / "run", tiny | settings, "baseline")
+        fit(tmp_path / "run", tiny | settings, method)
     assert not (tmp_path / "run").exists()
 
 

@@ -38,6 +38,8 @@ def test_a_baseline_goes_beside_what_is_compared() -> None:
     assert catalogue.with_baseline(["dmt", "cl", "dmt"]) == ["dmt", "cl", "baseline"]
     assert catalogue.with_baseline(["baseline", "dmt"]) == ["baseline", "dmt"]
     assert catalogue.with_baseline(["oracle"]) == ["oracle"]
+    with pytest.raises(ConfigError, match="unknown method 'nope'; dmt list methods lists all"):
+        catalogue.get("nope")
     with pytest.raises(ConfigError, match="did you mean 'dmt'"):
         catalogue.with_baseline(["dmtt"])
 

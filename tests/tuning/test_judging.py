@@ -57,6 +57,16 @@ def test_a_handful_of_images_chooses_nothing() -> None:
     assert "29 validation images are too few to choose by; keep the default:" in words(few, 29)
 
 
+def test_a_setting_is_not_advised_and_warned_of_at_once() -> None:
+    one, other = np.random.default_rng(1).random((2, 60))
+    near, far = (judging.judge([[said(one < 0.3)], [said(other < share)]], fine=True) for share in (0.35, 0.9))
+    assert min(near.least, far.least) > judging.COARSE
+    assert "keep it:" in words(near)
+    assert "too few to tune on; label more, or keep the default" in words(near)
+    assert "use it:" in words(far)
+    assert "too few to tune on" not in words(far)
+
+
 def test_a_difference_is_found_and_what_it_cannot_tell_is_said() -> None:
     chance = np.random.default_rng(1)
     hard = chance.random(200)  # the same images are hard for all nets

@@ -120,7 +120,12 @@ def test_a_broken_default_is_mended(tmp_path: Path) -> None:
     broken = TINY | {"rate_round": 1e-6, "fractions": "1", "epochs_round": 2}
     tuning, _ = tune(tmp_path / "t", settings=broken, grid={"rate_round": [1e-6, 2e-6, 0.1]})
     assert tuning.chosen.name == "rate_round=0.1"
-    assert tuning.settings == {"rate_round": 0.1}
+    assert tuning.settings == broken | {"rate_round": 0.1}
+    assert files.read_json(tmp_path / "t" / "tune.json")["settings"] == tuning.settings
+    same: dict[str, Any] = {"settings": tuning.settings, "device": "cpu", "donors": [tuning.chosen.folder]}
+    again = Watch()
+    run.fit("digits", out=tmp_path / "fit", watcher=again, **same)
+    assert again.stages == []  # the chosen trial has trained them all
     assert "--set rate_round=0.1" in tuning.line
     assert "1e-06" not in tuning.line
     assert "rate_round=0.1 is clearly better than the default" in str(tuning)
@@ -236,6 +241,8 @@ def test_the_papers_grids_are_the_default() -> None:
         ({"grid": {"shape": "chain,pair"}}, "unknown option to tune 'shape'"),
         ({"grid": {"gamma": "1,x"}}, "gamma must be a number"),
         ({"grid": {"gamma": "-1"}}, "gamma must be at least 0"),
+        ({"grid": {"gamma": 1}}, "a grid takes several values of gamma"),
+        ({"grid": [("gamma", [1])]}, "a grid is lists of values by option"),
         ({"grid": {"gamma": "4"}}, "changes nothing that dmt trains"),
         ({"method": "cl"}, "gamma=1 changes nothing that cl trains"),
         ({"grid": {"gamma": "1..3"}}, "a grid needs the values"),
@@ -257,6 +264,7 @@ def test_what_means_nothing_is_refused_in_one_line(options: dict[str, Any], word
 def test_choices_that_are_lists_are_separated_by_a_slash() -> None:
     given = search_space.from_pairs(["fractions=0.2, 0.6,1/0.5,1", "fractions=1", "gamma=1", "gamma=3"])
     assert search_space.parse(given) == {"fractions": ((0.2, 0.6, 1.0), (0.5, 1.0), (1.0,)), "gamma": (1.0, 3.0)}
+    assert search_space.parse({"gamma": np.array([1, 3])}) == {"gamma": (1.0, 3.0)}
     assert len(list(search_space.grid(search_space.parse(given)))) == 6
     given = search_space.from_pairs(["gamma=1,2/3", "gamma=5,6", "epochs_round=1,2", "mixup_round=0.5,none/none/same"])
     assert search_space.parse(given) == {
@@ -349,8 +357,11 @@ def test_fit_takes_what_another_run_has(tuned: tuple[Path, Tuning, Watch], tmp_p
     out, _, _ = tuned
     watch = Watch()
     options: dict[str, Any] = {"settings": BRIEF, "device": "cpu", "watcher": watch}
-    run.fit("digits", out=tmp_path / "r", method="baseline", donors=[out / "trials" / "default"], **options)
+    run.fit("digits", out=tmp_path / "r", method="baseline", donors=[str(out / "trials" / "default")], **options)
     assert watch.stages == []
+    with pytest.raises(ConfigError, match="donors: there is no run in"):
+        run.fit("digits", out=tmp_path / "s", method="baseline", donors=[out], **options)
+    assert not (tmp_path / "s").exists()
 
 
 def test_labels_of_a_folder_are_held_out_to_judge_by(tmp_path: Path) -> None:

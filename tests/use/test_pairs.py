@@ -297,7 +297,7 @@ def test_what_is_missing_is_measured_again(digits: Path, tmp_path: Path, command
     assert sum("the mean of" in note for note in told.notes) == 2
     told = Told()
     dmt.fit("digits", out=again, settings=PAIR, watcher=told)
-    assert told.notes == []  # once is enough
+    assert not any("the mean of" in note for note in told.notes)  # once is enough
 
 
 def test_a_damaged_file_is_as_good_as_none(digits: Path, tmp_path: Path) -> None:

@@ -240,7 +240,11 @@ def score(
     for warning in dict.fromkeys(each for job in finished.jobs(method, seed) for each in job.warnings):
         terminal_text.note(f"warning: the scores may be meaningless: {terminal_text.result(warning)}")
     scoring.require_line(line)
-    for job in finished.jobs(method, seed):
+    wanted = finished.jobs(method, seed)
+    fitting = [job for job in wanted if line is None or job.has_line(line)]
+    if not fitting:
+        raise ConfigError(f"there is no --line {line} to score in {run_}; leave it out")
+    for job in wanted:
         if line is not None and not job.has_line(line):
             terminal_text.note(f"{job.method} with seed {job.seed} has no --line {line}; skipped")
         elif job.finished:
@@ -249,7 +253,7 @@ def score(
             terminal_text.note(
                 f"{job.method} with seed {job.seed} is not finished; repeat the fit command to finish it"
             )
-    if not any(job.finished for job in finished.jobs(method, seed)):
+    if not any(job.finished for job in fitting):
         raise RunError(f"nothing to score in {run_}")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dmt import config as configuration
 from dmt import presets
 from dmt.errors import ConfigError, unknown
+from dmt.fitting import options_read
 from dmt.methods import catalogue
 from dmt.methods.method import Method
 from dmt.methods.online import StageOptions
@@ -63,14 +64,19 @@ def _options(preset: str) -> dict[str, Section]:
 
 
 def _options_of(name: str) -> dict[str, Section]:
-    """Return the options that a method reads, or all options with the defaults of a data set."""
+    """Return the options that a method and its Baseline read, or all options with the defaults of a data set."""
     if name in presets.PRESETS:
         return _options(name)
     if name not in catalogue.METHODS:
-        raise unknown("method or data set", name, [*catalogue.METHODS, *presets.PRESETS])
+        raise unknown("method or data set", name, [*catalogue.METHODS, *presets.PRESETS], "dmt list")
     method = catalogue.get(name)
-    lines = configuration.described(presets.get(EMBEDDED[method.serves[0]]).config)
-    found = {"options": _own(lines, None)}
+    config = presets.get(EMBEDDED[method.serves[0]]).config
+    lines, unread = configuration.described(config), options_read.unread_by(name, config)
+    found = {"options": {key: text for key, text in _own(lines, None).items() if key not in unread}}
+    beside = unread - options_read.unread_by(catalogue.baseline().name, config) if method.compared else set()
+    if beside:
+        title = f"options of the {catalogue.baseline().title} beside it"
+        found[title] = {key: text for key, text in lines.items() if key in beside}
     if method.options is not None:
         found[_title(method.options.group)] = _own(lines, method.options.group)
     return found

@@ -11,7 +11,7 @@ from dmt import config as configuration
 from dmt import presets
 from dmt.config import Config
 from dmt.core.execution import Execution
-from dmt.fitting import folder_policy
+from dmt.fitting import folder_policy, options_read
 from dmt.methods import catalogue
 from dmt.methods.plan import Stage
 from dmt.models import build
@@ -33,6 +33,7 @@ def lines(
     else:
         config = configuration.override(presets.get(data).config, settings)
         yield from _of_data_set(method, config, execution, time)
+    yield from options_read.note(catalogue.with_baseline([method]), config, settings)
     if config.recipe.stop_rounds is not None:
         yield f"at most: stop_rounds={config.recipe.stop_rounds} may end the rounds early, based on validation"
 

@@ -38,7 +38,9 @@ def own_folder(data: str | Path) -> Path | None:
     if own or "/" in str(data) or "." in str(data):
         raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
     known = [name for name in presets.PRESETS if name not in presets.OWN]
-    raise ConfigError(f"there is no folder '{data}' and no data set of that name; {instead(str(data), known)}")
+    raise ConfigError(
+        f"there is no folder '{data}' and no data set of that name; {instead(str(data), known, 'dmt list data')}"
+    )
 
 
 def prepare(images: Path, request: Request, folder: Folder, conditions: Conditions) -> Prepared:

@@ -6,6 +6,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from dmt import run_files
 from dmt.config import Config
 from dmt.errors import ConfigError
 from dmt.methods import catalogue
@@ -96,6 +97,15 @@ def several(seed: int | Iterable[int]) -> tuple[int, ...]:
 def names(method: str | Sequence[str] | None) -> tuple[str, ...] | None:
     """Return one or more methods as a tuple without duplicates, or None if none were requested."""
     return None if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
+
+
+def donors(folders: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
+    """Return one or more run folders as paths, and refuse what is no run folder."""
+    found = tuple(map(Path, [folders] if isinstance(folders, str | Path) else folders))
+    for each in found:
+        if not (each / run_files.MANIFEST).is_file():
+            raise ConfigError(f"donors: there is no run in {each}; give run folders that dmt fit has made")
+    return found
 
 
 def by_line(start: str | Mapping[str, str] | None) -> dict[str, str]:

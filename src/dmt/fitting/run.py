@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from dmt import config as configuration
 from dmt import presets
 from dmt.errors import ConfigError
-from dmt.fitting import folder_policy, helping, orders, request, searching, stages_at_once
+from dmt.fitting import folder_policy, helping, options_read, orders, request, searching, stages_at_once
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.orders import Open
 from dmt.fitting.request import Prepared, Request
@@ -50,7 +51,7 @@ def fit(
     checkpoint_every: float = 30.0,
     watcher: progress.Watcher | None = None,
     stop: Stop | None = None,
-    donors: Sequence[Path] = (),
+    donors: str | Path | Sequence[str | Path] = (),
     anyway: bool = False,
     folds: bool = True,
     jobs: int | None = None,
@@ -85,7 +86,7 @@ def fit(
         watcher: receives progress; by default it is shown as bars or lines.
         stop: replaces the one made from ``budget``, so that several runs can share it; its own budget does not affect
             the schedule.
-        donors: run folders whose finished stages are reused where this run would train the same.
+        donors: run folders whose finished stages are reused where this run would train the same; each must exist.
         anyway: train on a folder although `dmt check` finds errors in it; the run and its reports then say so.
         folds: let cross-validation on the labels of your images choose learning rates, lengths, γ and the method of a
             new run.
@@ -104,6 +105,7 @@ def fit(
     workers = crew.of(jobs, on)
     if workers is not None and joining.launched():
         raise ConfigError("torchrun trains one stage by all processes; start it without --jobs and --on")
+    givers = request.donors(donors)
     with joining.joined() as processes:
         asked = Request(
             data,
@@ -123,7 +125,7 @@ def fit(
             helping.help_out(processes, execution)
         else:
             with watcher or progress.default() as watching:
-                here = Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, donors, processes)
+                here = Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, givers, processes)
                 here = replace(here, crew=workers, asked=(device, fast))
                 train(asked, here)
     return Report.read([out])
@@ -146,9 +148,12 @@ def train(asked: Request, conditions: Conditions) -> None:
     conditions = replace(conditions, data_folder=prepared.images or conditions.data_folder)
     runner = Runner(prepared.config, folder, starts, conditions)
     runner.open(asked.seeds)  # data and nets are tested before the folder is bound to a configuration
+    runner.require_views(prepared.methods)
     _require_validation(asked, prepared, runner.validation_images, conditions)
     prepared = searching.settle(asked, prepared, starts, runner, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions) as threads:
+        for line in options_read.note(prepared.methods, prepared.config, asked.settings):
+            conditions.watcher.note(line)
         work = Open(prepared.config, starts, folder.path, conditions.data_folder, asked.seeds, threads)
         orders.give(conditions.processes, work)
         session = Session(runner, prepared.methods, asked.seeds, asked.keep)
@@ -217,8 +222,9 @@ def _require_sense(asked: Request, prepared: Prepared, conditions: Conditions) -
         method.plan(config.recipe)  # raises for options that make no sense
     if asked.keep not in (None, "best", "last"):
         raise ConfigError(f"keep takes best or last, not '{asked.keep}'")
-    if not conditions.checkpoint_every >= 0:
-        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {conditions.checkpoint_every}")
+    pause = conditions.checkpoint_every
+    if not isinstance(pause, Real) or not pause >= 0:
+        raise ConfigError(f"checkpoint_every must be 0 seconds or more, not {pause!r}")
     if not prepared.methods or not asked.seeds:
         raise ConfigError("nothing to train: give at least one method and one seed")
 

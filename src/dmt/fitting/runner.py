@@ -20,6 +20,7 @@ from dmt.fitting.features import FeatureMaker
 from dmt.fitting.orders import Label, Train
 from dmt.fitting.stage_nets import StageNets
 from dmt.fitting.teaching import Lesson
+from dmt.methods import catalogue
 from dmt.models import build
 from dmt.pseudo import labeler
 from dmt.pseudo.labeler import LabelFolder, Teacher
@@ -80,6 +81,12 @@ class Runner:
             watcher.note(
                 "note: both nets start from the same weights, so they will hardly disagree; consider --set share=0.8"
             )
+
+    def require_views(self, methods: Sequence[str]) -> None:
+        """Refuse methods with a view that the images do not allow, before stages that do not need it are trained."""
+        task = next(iter(self._tasks.values()))[0]
+        plans = [catalogue.plan(method, self._config.recipe) for method in methods]
+        trial.shows(task, (stage.objective for plan in plans for stage in plan.stages))
 
     @property
     def cache(self) -> Path:

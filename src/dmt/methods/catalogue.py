@@ -34,7 +34,7 @@ from dmt.methods.recipe import Recipe
 def get(name: str) -> Method:
     """Return a method by its name."""
     if name not in METHODS:
-        raise unknown("method", name, METHODS)
+        raise unknown("method", name, METHODS, "dmt list methods")
     return METHODS[name]
 
 

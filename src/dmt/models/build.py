@@ -144,8 +144,10 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
             (N, classes, H, W) for pixels.
 
     Raises:
-        ConfigError: if a built-in net has this name.
+        ConfigError: if it is no name, or that of a built-in net.
     """
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigError(f"a net is registered under a name, such as 'tiny', not {name!r}")
     if names.kind(name) is not None:
         raise ConfigError(f"'{name}' is a net of ours already; give yours another name")
     OWN[name] = make
@@ -258,7 +260,7 @@ def _check_name(spec: NetSpec) -> None:
         needs, labels = ("pixels", "images") if spec.pixels else ("images", "pixels")
         raise ConfigError(f"net '{spec.name}' labels {labels}, this task labels {needs}; use {', '.join(nets)}")
     if kind is None:
-        raise unknown("net", spec.name, [*nets, *_EXAMPLES[spec.pixels]])
+        raise unknown("net", spec.name, [*nets, *_EXAMPLES[spec.pixels]], "dmt list nets")
 
 
 def _pixel_net(spec: NetSpec) -> Normalized:

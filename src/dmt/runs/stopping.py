@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from types import FrameType
 
 from dmt.errors import ConfigError, DmtError
@@ -34,7 +35,9 @@ class Stop:
     """
 
     def __init__(self, budget: float | None = None) -> None:
-        self._deadline = None if budget is None else time.monotonic() + budget
+        if budget is not None and not isinstance(budget, Real):
+            raise ConfigError(f"budget must be a number of seconds, such as 600, not {budget!r}")
+        self._deadline: float | None = None if budget is None else time.monotonic() + budget
         self._signal: int | None = None
 
     def __call__(self) -> bool:

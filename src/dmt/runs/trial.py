@@ -1,14 +1,20 @@
 """Checks before a run: whether steps can be compiled here, a net accepts the images, and a start fits the net."""
 
+from collections.abc import Iterable, Mapping
+
 import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
 from dmt.core import dropout
 from dmt.core.execution import Execution
+from dmt.data.images.batches import kind_of
 from dmt.errors import ConfigError
 from dmt.models import build, names, starts
 from dmt.models.starts import Start
+from dmt.objectives.base import Objective
 from dmt.tasks.base import Task
-from dmt.types import BatchPlan
+from dmt.types import TRAIN, Batch, BatchPlan
 
 
 def compiles(execution: Execution) -> None:
@@ -37,10 +43,10 @@ def _compile(execution: Execution) -> None:
 
 def fits(task: Task, name: str) -> None:
     """Run augmentation and net on two images, so that a net that does not fit is refused before anything is written."""
-    batches = task.batches(task.labeled, None, BatchPlan(labeled=2), Execution(torch.device("cpu")))
-    batch = batches.make(batches.draw(0))
+    batch = _batch(task, TRAIN)
     images, expected = batch.images, (2, len(task.classes), *batch.truth.shape[1:])
     net = build.build(task.net_spec(name), seed=0).eval()
+    _require_parameters(name, net)
     try:
         with torch.no_grad():
             output = net(images)
@@ -49,10 +55,36 @@ def fits(task: Task, name: str) -> None:
         raise ConfigError(
             f"net '{name}' does not take images of {tuple(images.shape[1:])}: {reason}{_size_hint(name)}"
         ) from error
+    if not isinstance(output, torch.Tensor):
+        kind = type(output).__name__
+        example = 'net(x)["out"]' if isinstance(output, Mapping) else "net(x)[0]"
+        raise ConfigError(f"net '{name}' gives a {kind}, not a tensor; let it return its logits alone, e.g. {example}")
     if output.shape != expected:
         raise ConfigError(
             f"net '{name}' gives {tuple(output.shape)} for 2 images, not {expected}, a score for each class"
         )
+
+
+def shows(task: Task, objectives: Iterable[Objective]) -> None:
+    """Augment two images as each view that these objectives use and `fits` has not tried: some are for RGB only."""
+    views = (view for each in objectives for view in (*each.views, each.labeled_view))
+    for kind in sorted({*map(kind_of, views)} - {TRAIN}):
+        _batch(task, kind)
+
+
+def _batch(task: Task, kind: str) -> Batch:
+    """Return a batch of two labeled images, augmented as this kind of view."""
+    batches = task.batches(task.labeled, None, BatchPlan(labeled=2, labeled_view=kind), Execution(torch.device("cpu")))
+    return batches.make(batches.draw(0))
+
+
+def _require_parameters(name: str, net: nn.Module) -> None:
+    """Refuse a net without parameters to train, and one whose parameters have no size before they see images."""
+    parameters = list(net.parameters())
+    if any(map(is_lazy, parameters)):
+        raise ConfigError(f"net '{name}' has layers of unknown size (nn.Lazy…); build it with layers of a given size")
+    if not any(each.requires_grad for each in parameters):
+        raise ConfigError(f"net '{name}' has no parameters to train; give a net that has some")
 
 
 def drops(task: Task, name: str) -> None:

@@ -98,15 +98,16 @@ class Tuning:
 
     @property
     def settings(self) -> Values:
-        """Settings for ``dmt.fit``, in addition to those given to the tuning; empty if the default is kept."""
+        """Settings with which ``dmt.fit`` trains the chosen trial: those given to the tuning, and the chosen ones."""
         changed = self.chosen.values.items()
-        return {key: value for key, value in changed if value != self.default.values[key]}
+        return self.given | {key: value for key, value in changed if value != self.default.values[key]}
 
     @property
     def line(self) -> str:
         """The command that trains with the chosen setting."""
-        settings = (self.given | self.settings).items()
-        words = [word for key, value in settings for word in ("--set", f"{key}={configuration.shown(value)}")]
+        words = [
+            word for key, value in self.settings.items() for word in ("--set", f"{key}={configuration.shown(value)}")
+        ]
         return shlex.join([*self.command, *words])
 
     def __str__(self) -> str:
@@ -166,11 +167,11 @@ class Tuning:
         said = [f"warning: the scores may be meaningless: {each}" for each in self.warnings]
         if not math.isnan(least):
             said.append(f"differences below about {least:.1f} points are indistinguishable from chance here")
-        already_said = self.verdict.few and self.default.failed is None  # by words()
-        if not already_said and (self.verdict.few or least > COARSE):
-            said.append(
-                f"note: {self.images:,} validation images are too few to tune on; label more, or keep the default"
-            )
+        broken = self.default.failed is not None
+        unsaid = broken or (self.chosen is self.default and not self.verdict.few)  # by words()
+        if unsaid and (self.verdict.few or least > COARSE):
+            remedy = "label more" if broken else "label more, or keep the default"
+            said.append(f"note: {self.images:,} validation images are too few to tune on; {remedy}")
         if self.seeds == 1:
             said.append(
                 "note: with one seed, the intervals do not include randomness in training; add some, e.g. --seeds 1-3"

@@ -4,7 +4,7 @@ import importlib
 import itertools
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,15 +87,19 @@ def _joined(key: str, one: str, other: str) -> str:
 
 def parse(grid: Mapping[str, Any]) -> Space:
     """Return a space from values, or from text: ``1,3,5``, ``0.01..0.3``, or ``0.5,1/1`` where choices are lists."""
+    if not isinstance(grid, Mapping):
+        raise ConfigError(f"a grid is lists of values by option, such as {{'gamma': [1, 3]}}, not {grid!r}")
     kinds = tunable()
     space: Space = {}
     for key, given in grid.items():
         if key not in kinds:
-            raise unknown("option to tune", key, kinds)
+            raise unknown("option to tune", key, kinds, "dmt list options")
         if isinstance(given, Range) or (isinstance(given, str) and ".." in given):
             space[key] = given if isinstance(given, Range) else _range(key, given, kinds[key])
             continue
-        texts = given.split(_separator(key, given)) if isinstance(given, str) else given
+        texts = given.split(_separator(key, given)) if isinstance(given, str) else option_values.plain(given)
+        if not isinstance(texts, Iterable):
+            raise ConfigError(f"a grid takes several values of {key}, such as [1, 3], not {given!r}")
         values = [option_values.parse(key, each.strip() if isinstance(each, str) else each, kinds[key])
                   for each in texts]  # fmt: skip
         space[key] = tuple(dict.fromkeys(values))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from dmt import files, outputs, run_files, schemas
@@ -283,4 +282,4 @@ def _corner(path: Path) -> Tensor:
 
 
 def _content(net: nn.Module) -> bytes:
-    return save({name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()})
+    return files.tensor_bytes(net.state_dict())

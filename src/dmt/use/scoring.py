@@ -1,6 +1,6 @@
 """Nets of finished runs, loaded to be scored or to be used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -244,8 +244,15 @@ def of_several(path: Path, job: JobResult) -> str | None:
         return None
     measured = job.shipped().score("validation") is not None
     why = "validation prefers it" if measured else "without validation images the method trained last is taken"
-    titles = ", ".join(catalogue.get(name).title for name in others)
-    return f"{catalogue.get(job.method).title} is used, not {titles}: {why}; --method {others[0]} uses the other"
+    titles, names = _either([catalogue.get(name).title for name in others]), _either(others)
+    other = "the other" if len(others) == 1 else "another"
+    return f"{catalogue.get(job.method).title} is used, not {titles}: {why}; --method {names} uses {other}"
+
+
+def _either(names: Sequence[str]) -> str:
+    """Return names as in "A, B or C"."""
+    *before, last = names
+    return f"{', '.join(before)} or {last}" if before else last
 
 
 def _why_alone(job: JobResult) -> str | None:

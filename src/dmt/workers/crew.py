@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from dmt.errors import ConfigError
@@ -76,8 +77,8 @@ def of(jobs: int | None, on: str | None) -> Crew | None:
         jobs: number of workers; None for one, or for as many as a cluster has room for.
         on: "ray", or "ray:ADDRESS"; None for this machine.
     """
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"--jobs takes 1 or more, not {jobs}")
+    if jobs is not None and (not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs < 1):
+        raise ConfigError(f"--jobs takes a whole number of 1 or more, not {jobs!r}")
     if on is None:
         return None if jobs in (None, 1) else Crew(jobs)
     name, _, address = on.partition(":")

@@ -248,7 +248,9 @@ def test_the_sane_policy_cuts_out_at_most_half_the_side() -> None:
 )
 def test_other_images_are_refused_in_one_line(images: Tensor) -> None:
     draws = randaugment.draw(4, generator(0), CPU)
-    with pytest.raises(ConfigError, match=r"^RandAugment takes uint8 images \(N, 3, H, W\), not .*; turn it off"):
+    with pytest.raises(
+        ConfigError, match=r"^RandAugment takes uint8 RGB images .*, not .*set augment, .* augment_strong=faded"
+    ):
         randaugment.apply(images, draws, PAPER)
 
 

@@ -146,8 +146,8 @@ def apply(images: Tensor, draws: Draws, policy: Policy) -> Tensor:
     """Apply to each of the uint8 RGB `images` (N, 3, H, W) the op that was drawn for it."""
     if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != 3:
         raise ConfigError(
-            f"RandAugment takes uint8 images (N, 3, H, W), not {images.dtype} {tuple(images.shape)}; "
-            "turn it off, or repeat the gray channel three times"
+            f"RandAugment takes uint8 RGB images (N, 3, H, W), not {images.dtype} {tuple(images.shape)}; for gray "
+            "ones, set augment, augment_weak or augment_strong to a policy without it, e.g. augment_strong=faded"
         )
     height, width = images.shape[-2:]
     moved = geometry.affine(images, _matrices(draws, policy, height, width))
