@@ -1,3 +1,4 @@
+import errno
 import io
 
 import pytest
@@ -133,3 +134,17 @@ def test_labels_move_the_whole_run_too() -> None:
         bars.begin(total=100.0, done=0.0)
         bars.worked(5.0)
         assert bars._bars.tasks[bars._whole].visible
+
+
+def test_a_closed_terminal_stops_no_bar() -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+    with progress.Bars(Console(file=Closed(), force_terminal=True)) as bars:
+        bars.begin(total=10, done=0)
+        bars.busy("reading images", 1, 2)
+        bars.turn(1)
+        bars.stage("A0", 5, 0, 1.0)
+        bars.step(5)
+        bars.note("a note")

@@ -81,12 +81,20 @@ class Silent(Watcher):
         pass
 
 
+class _Bars(Progress):
+    """Bars that a closed terminal does not stop: adding or resetting one draws it at once, in the run's own thread."""
+
+    def refresh(self) -> None:
+        with contextlib.suppress(OSError):
+            super().refresh()
+
+
 class Bars(Watcher):
     """Progress bars with ETA on a terminal: one for the whole run, and one for the current stage of each worker."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._bars = Progress(
+        self._bars = _Bars(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
@@ -102,7 +110,8 @@ class Bars(Watcher):
         self._part = self._bars.add_task("reading", total=None)
         self._parts = {0: self._part}
         self._steps_done, self._work = 0, 0.0
-        self._bars.start()
+        with contextlib.suppress(OSError):
+            self._bars.start()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
