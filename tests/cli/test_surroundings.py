@@ -45,6 +45,7 @@ def test_a_closed_terminal_is_a_clean_stop(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "dmt.cli", *FIT, "--set", "epochs=5000", "--out", str(tmp_path / "run")]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests run under nohup
         os.execv(sys.executable, line)
     shown = b""
     while b"Baseline A0" not in shown:
