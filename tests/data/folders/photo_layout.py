@@ -4,7 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image, ImageDraw, ImageFilter
+
+from dmt.data.folders import photo_files
+from dmt.errors import DataError
 
 SHAPES = ("disk", "square", "triangle")
 COLORS = {"disk": (210, 60, 50), "square": (60, 90, 200), "triangle": (230, 190, 60)}
@@ -116,3 +120,15 @@ def write_names(path: Path, colors: Mapping[str, tuple[int, int, int]] | None = 
     names = colors or MASK_COLORS
     lines = [f"{name} {' '.join(map(str, color))}" if colors else name for name, color in names.items()]
     path.write_text("\n".join(lines) + "\n")
+
+
+def message(caught: pytest.ExceptionInfo[DataError], path: Path) -> str:
+    """The message of an error: one line that names the file."""
+    text = str(caught.value)
+    assert "\n" not in text
+    assert photo_files.shown(path.name) in text
+    return text
+
+
+def photo() -> Image.Image:
+    return scene("disk", 1, (20, 30))[0]

@@ -6,23 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dmt.data.folders import mask_files, photo_files
+from dmt.data.folders import mask_files
 from dmt.errors import DataError
 from tests.data.folders import photo_layout, png_files
 
 BINARY = {(0, 0, 0): 0, (255, 255, 255): 1}
-
-
-def line(caught: pytest.ExceptionInfo[DataError], path: Path) -> str:
-    """The message: one line that names the file."""
-    text = str(caught.value)
-    assert "\n" not in text
-    assert photo_files.shown(path.name) in text
-    return text
-
-
-def photo() -> Image.Image:
-    return photo_layout.scene("disk", 1, (20, 30))[0]
 
 
 @pytest.mark.parametrize("kind", ["indexed", "gray", "gray16", "rgb", "rgba"])
@@ -69,7 +57,7 @@ def test_numbers_that_mean_no_class(tmp_path: Path, values: list[int], classes: 
     path = photo_layout.save(Image.fromarray(np.array([values], dtype=np.uint8)), tmp_path / "x.png")
     with pytest.raises(DataError) as caught:
         mask_files.read_mask(path, None, classes)
-    assert words in line(caught, path)
+    assert words in photo_layout.message(caught, path)
 
 
 def test_255_is_no_label(tmp_path: Path) -> None:
@@ -81,8 +69,8 @@ def test_255_is_no_label(tmp_path: Path) -> None:
 
 
 def test_masks_that_cannot_be_meant(tmp_path: Path) -> None:
-    drawn = photo_layout.save(photo(), tmp_path / "drawn.png")
-    smeared = photo_layout.save(photo(), tmp_path / "smeared.jpg")
+    drawn = photo_layout.save(photo_layout.photo(), tmp_path / "drawn.png")
+    smeared = photo_layout.save(photo_layout.photo(), tmp_path / "smeared.jpg")
     deep = photo_layout.save(Image.fromarray(np.array([[0, 900]], dtype=np.uint16)), tmp_path / "deep.png")
     for path, colors, words in (
         (drawn, None, "drawn in colors"),
@@ -93,4 +81,4 @@ def test_masks_that_cannot_be_meant(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError) as caught:
             mask_files.read_mask(path, colors, 2)
-        assert words in line(caught, path)
+        assert words in photo_layout.message(caught, path)

@@ -14,18 +14,6 @@ from dmt.errors import DataError
 from tests.data.folders import photo_layout
 
 
-def line(caught: pytest.ExceptionInfo[DataError], path: Path) -> str:
-    """The message: one line that names the file."""
-    text = str(caught.value)
-    assert "\n" not in text
-    assert photo_files.shown(path.name) in text
-    return text
-
-
-def photo() -> Image.Image:
-    return photo_layout.scene("disk", 1, (20, 30))[0]
-
-
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
@@ -36,7 +24,9 @@ def photo() -> Image.Image:
 )  # fmt: skip
 def test_every_mode_and_format(tmp_path: Path, mode: str, ending: str) -> None:
     image = (
-        Image.new("LAB", (30, 20)) if mode == "LAB" else photo().convert("L" if mode in "IF" else "RGB").convert(mode)
+        Image.new("LAB", (30, 20))
+        if mode == "LAB"
+        else photo_layout.photo().convert("L" if mode in "IF" else "RGB").convert(mode)
     )
     path = photo_layout.save(image, tmp_path / f"x.{ending}")
     pixels = photo_files.read_photo(path)
@@ -46,10 +36,10 @@ def test_every_mode_and_format(tmp_path: Path, mode: str, ending: str) -> None:
 
 
 def test_colors_survive(tmp_path: Path) -> None:
-    path = photo_layout.save(photo(), tmp_path / "x.png")
-    assert np.array_equal(photo_files.read_photo(path), np.asarray(photo()))
-    path = photo_layout.save(photo().convert("CMYK"), tmp_path / "x.jpg")
-    assert np.abs(photo_files.read_photo(path).astype(int) - np.asarray(photo())).mean() < 12
+    path = photo_layout.save(photo_layout.photo(), tmp_path / "x.png")
+    assert np.array_equal(photo_files.read_photo(path), np.asarray(photo_layout.photo()))
+    path = photo_layout.save(photo_layout.photo().convert("CMYK"), tmp_path / "x.jpg")
+    assert np.abs(photo_files.read_photo(path).astype(int) - np.asarray(photo_layout.photo())).mean() < 12
 
 
 @pytest.mark.parametrize("ending", ["png", "tif"])
@@ -97,7 +87,7 @@ def test_photos_stand_upright(tmp_path: Path, orientation: int, ending: str) -> 
 
 
 def test_a_broken_orientation_does_no_harm(tmp_path: Path) -> None:
-    photo().save(tmp_path / "x.jpg", exif=b"Exif\x00\x00MM\x00*\xff\xff")
+    photo_layout.photo().save(tmp_path / "x.jpg", exif=b"Exif\x00\x00MM\x00*\xff\xff")
     assert photo_files.read_photo(tmp_path / "x.jpg").shape == (20, 30, 3)
 
 
@@ -136,7 +126,7 @@ def test_broken_files_in_plain_words(tmp_path: Path, content: bytes, words: str)
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
         photo_files.read_photo(path)
-    assert words in line(caught, path)
+    assert words in photo_layout.message(caught, path)
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
@@ -150,12 +140,12 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     }.items():  # fmt: skip
         with pytest.raises(DataError) as caught:
             photo_files.read_photo(tmp_path / f"{name}.jpg")
-        assert words in line(caught, tmp_path / f"{name}.jpg")
+        assert words in photo_layout.message(caught, tmp_path / f"{name}.jpg")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_what_may_not_be_read(tmp_path: Path) -> None:
-    path = photo_layout.save(photo(), tmp_path / "x.png")
+    path = photo_layout.save(photo_layout.photo(), tmp_path / "x.png")
     path.chmod(0)
     with pytest.raises(DataError, match="may not be read"):
         photo_files.read_photo(path)
@@ -163,11 +153,11 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [100, 400])  # beyond twice the limit Pillow raises, below it warns
 def test_decompression_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    path = photo_layout.save(photo(), tmp_path / "x.png")
+    path = photo_layout.save(photo_layout.photo(), tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
     with pytest.raises(DataError) as caught:
         photo_files.photo_size(path)
-    assert "too large" in line(caught, path)
+    assert "too large" in photo_layout.message(caught, path)
 
 
 def test_finding_ends_and_sorts(tmp_path: Path) -> None:
