@@ -12,7 +12,7 @@ import torch
 from dmt import config as configuration
 from dmt import presets
 from dmt.config import Config
-from dmt.data.folders import photo_files, photos, samples
+from dmt.data.folders import photo_files, photo_options, photos, samples
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_options import PhotoMaskOptions, PhotoOptions
 from dmt.errors import ConfigError, DataError
@@ -41,15 +41,6 @@ If fewer could be held out and there is a test set to measure on, all labels are
 """
 
 
-COUNTED = {
-    "labels": "to train on fewer, move some from labeled/ to unlabeled/",
-    "unlabeled": "to use fewer, move some out of the folder",
-    "classes": "to change them, rename or move the folders of the classes",
-    "palette": "to change it, write colors into classes.txt",
-}
-"""Options that say what a folder holds, and what to do instead of setting them."""
-
-
 @dataclass(frozen=True)
 class FolderSetup:
     """A preset made for one folder, and a line of text about each choice."""
@@ -62,7 +53,7 @@ class FolderSetup:
 def override(config: Config, settings: Mapping[str, Any]) -> Config:
     """Return the configuration for a folder with the user's settings, which may not contradict what it holds."""
     changed = configuration.override(config, settings)
-    for key, instead in COUNTED.items():
+    for key, instead in photo_options.COUNTED.items():
         holds = getattr(config.data, key, None)
         if getattr(changed.data, key, None) != holds:
             raise ConfigError(f"{key} cannot be set here, since it is what your folder holds ({holds}); {instead}")

@@ -184,7 +184,7 @@ def studies(paths: Iterable[Path]) -> list[Study]:
 
 def _by_rule(jobs: Sequence[JobResult]) -> dict[str, list[JobResult]]:
     """Divide jobs by the round whose nets they use, if methods with rounds differ in that; others belong to each."""
-    chosen = [job for job in jobs if any(stage.round for stage in job.stages)]
+    chosen = [job for job in jobs if job.chooses]
     rules = dict.fromkeys(job.rule for job in chosen)
     if len(rules) < 2:
         return {"": list(jobs)}

@@ -63,9 +63,14 @@ class JobResult:
         return all(stage.outcome is not None for stage in self.stages)
 
     @property
+    def chooses(self) -> bool:
+        """Whether there are nets of several rounds, so that ``keep`` matters."""
+        return len({stage.round for stage in self.stages}) > 1
+
+    @property
     def rule(self) -> str:
         """Which round's nets are used, as in ``keep``; "last" if there is only one to choose from."""
-        return self.keep if any(stage.round for stage in self.stages) else "last"
+        return self.keep if self.chooses else "last"
 
     @property
     def run(self) -> Path:

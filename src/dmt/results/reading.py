@@ -14,6 +14,7 @@ from dmt import config as configuration
 from dmt import files, presets, run_files
 from dmt.config import Config
 from dmt.core import early_end
+from dmt.data.folders import photo_options
 from dmt.errors import ConfigError, RunError
 from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult, liked, of_stage
@@ -22,8 +23,6 @@ from dmt.runs.folder import Folder, Job, plain, warnings_of
 from dmt.tasks import opening
 from dmt.tasks.pool import Pool
 from dmt.training.checkpoint import Checkpoint
-
-FROM_FOLDER = frozenset({"classes", "palette", "labels", "unlabeled"})  # options that a user's folder determines
 
 
 def configuration_of(folder: Folder) -> Config:
@@ -122,7 +121,7 @@ def _changes(data: str, options: dict[str, Any]) -> tuple[str, ...]:
         known = plain(configuration.flat(preset))
         with contextlib.suppress(ConfigError):  # if one of its options no longer exists, the recorded ones are compared
             written = plain(configuration.recorded(preset, options))
-    told = FROM_FOLDER if data in presets.OWN else frozenset()
+    told = frozenset(photo_options.COUNTED if data in presets.OWN else ())
     changed = {key: value for key, value in written.items() if key not in known or known[key] != value}
     return tuple(f"{key}={value}" for key, value in changed.items() if key not in told)
 

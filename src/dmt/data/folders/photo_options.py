@@ -13,6 +13,15 @@ from dmt.types import Sizes
 SHARDS = "more unlabeled images: tar files or URLs of such, {000..999} for many"
 
 
+COUNTED = {
+    "labels": "to train on fewer, move some from labeled/ to unlabeled/",
+    "unlabeled": "to use fewer, move some out of the folder",
+    "classes": "to change them, rename or move the folders of the classes",
+    "palette": "to change it, write colors into classes.txt",
+}
+"""Options that say what a folder holds, and what to do instead of setting them."""
+
+
 @dataclass(frozen=True)
 class PhotoOptions:
     """Options of a user's images for classification."""
