@@ -19,8 +19,8 @@ from dmt.results.net_results import EvidenceKey, NetResult
 from dmt.results.stage_results import StageResult
 from dmt.training import evidence_files
 
-__all__ = ["Finding", "base", "class_changes", "clearly_apart", "difference", "findings", "gain", "of_stage", "sides",
-           "single_difference", "verdict"]  # fmt: skip
+__all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "mean_gain", "of_stage", "same_rule",
+           "sides", "single_difference", "verdict"]  # fmt: skip
 
 Pair = tuple[JobResult, JobResult]
 """A job and its reference."""
@@ -107,12 +107,12 @@ def _said(job: JobResult, stage: StageResult) -> list[Finding]:
 
 
 def difference(job: JobResult, base: JobResult) -> float:
-    """Return the points of a job's final model over that of the Baseline of the same seed.
+    """Return the points of a job's final model over that of the Baseline, or of another method, with the same seed.
 
-    If only the method has two nets, or two were not measured as an ensemble, single nets are compared instead: an
-    ensemble would make the gain over a single net look too large.
+    If only one of two methods has two nets, and not the Baseline, or if two were not measured as an ensemble, single
+    nets are compared instead: an ensemble would make the gain over a single net look too large.
     """
-    if _same_rule(job, base):
+    if same_rule(job, base):
         return job.test_score("shipped") - base.test_score("shipped")
     return single_difference(job, base)
 
@@ -123,10 +123,12 @@ def single_difference(job: JobResult, base: JobResult) -> float:
     return job.test_score("raw", common) - base.test_score("raw", common)
 
 
-def _same_rule(job: JobResult, base: JobResult) -> bool:
-    """Whether final models are comparable: no more nets than the Baseline has, and ensembles have been measured."""
-    measured = all(len(each.lines) == 1 or each.both is not None for each in (job, base))
-    return measured and len(job.lines) <= len(base.lines)
+def same_rule(job: JobResult, base: JobResult) -> bool:
+    """Whether final models are comparable: only the Baseline may have more nets, and ensembles have been measured."""
+    if any(len(each.lines) > 1 and each.both is None for each in (job, base)):
+        return False
+    fewer, more = sorted((job, base), key=lambda each: len(each.lines))
+    return len(fewer.lines) == len(more.lines) or catalogue.get(more.method).baseline
 
 
 def gain(job: JobResult, base: JobResult) -> Interval | None:
@@ -134,13 +136,12 @@ def gain(job: JobResult, base: JobResult) -> Interval | None:
 
     The nets are those of `difference`.
     """
-    nets = _nets(job, base)
-    return None if nets is None else evidence.difference(*nets)
+    return None if _nets(job, base) is None else evidence.interval(difference(job, base), _spread(job, base))
 
 
 def sides(job: JobResult, base: JobResult) -> tuple[list[NetResult], list[NetResult]]:
     """Return the nets to be compared of two finished jobs: those of the job, those of its reference."""
-    if _same_rule(job, base):
+    if same_rule(job, base):
         return [job.shipped()], [base.shipped()]
     common = set(job.lines) & set(base.lines)
     after, before = (
@@ -170,6 +171,22 @@ def _read(after: Keys, before: Keys) -> tuple[list[Evidence], list[Evidence]] | 
     if np.isnan(there[0].score()):  # no image has ground truth
         return None
     return there[: len(after)], there[len(after) :]
+
+
+def _spread(job: JobResult, base: JobResult) -> np.ndarray:
+    """Return the `difference` on every bootstrap draw of the images, (DRAWS,), given the evidence of both `sides`."""
+    chosen = _chosen(job, base)
+    assert chosen is not None
+    after, before = (np.mean([_drawn(key) for key in keys], 0) for keys in chosen)
+    return np.asarray(after - before)
+
+
+@functools.lru_cache(maxsize=1024)
+def _drawn(key: EvidenceKey) -> np.ndarray:
+    """Return the score of a net on every draw, cached since several nets are compared with the same one."""
+    found = evidence_files.read(*key)
+    assert found is not None
+    return evidence.spread([found], [])
 
 
 def verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
@@ -224,7 +241,7 @@ def _gained(pairs: Sequence[Pair]) -> str:
     text = f"{over} Baseline with the same labels" + (f" ({seeds} seeds)" if seeds > 1 else "")
     if len(nets) < seeds:
         return text
-    change = evidence.over_seeds(gains, np.stack([evidence.spread(after, before) for after, before in nets]))
+    change = _over_seeds(pairs)
     if seeds == 1:
         where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped().shown} images"
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
@@ -232,13 +249,14 @@ def _gained(pairs: Sequence[Pair]) -> str:
     return text if change.clear else f"{text}; this is indistinguishable from chance"
 
 
-def clearly_apart(pairs: Sequence[Pair]) -> bool | None:
-    """Whether final models of two methods, paired by seed, differ by more than chance; None if evidence is missing."""
-    nets = [found for found in (_nets(*pair) for pair in pairs) if found is not None]
-    if not pairs or len(nets) < len(pairs):
-        return None
-    gains = [difference(*pair) for pair in pairs]
-    return evidence.over_seeds(gains, np.stack([evidence.spread(after, before) for after, before in nets])).clear
+def mean_gain(pairs: Sequence[Pair]) -> Interval | None:
+    """Return the mean `difference` of pairs, one for each seed, with its interval; None if evidence is missing."""
+    return None if not pairs or any(_nets(*pair) is None for pair in pairs) else _over_seeds(pairs)
+
+
+def _over_seeds(pairs: Sequence[Pair]) -> Interval:
+    drawn = np.stack([_spread(*pair) for pair in pairs])
+    return evidence.over_seeds([difference(*pair) for pair in pairs], drawn)
 
 
 def _alone(pairs: Sequence[Pair]) -> Iterable[str]:
