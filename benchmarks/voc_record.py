@@ -4,21 +4,23 @@
 
 Writes OUT.json and OUT.md from the files of the runs alone; nothing is trained or measured again. A run that was
 stopped is recorded as far as it got. Gains are over the best of all Baselines with the same labels and seed, so that a
-Baseline trained as long as DMT can be given as a separate run.
+Baseline trained as long as DMT can be given as a separate run. Methods with the same labels and seed are also compared
+with each other, in whichever of the runs they are.
 """
 
 import argparse
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance as provenances
+from benchmarks import voc_jobs
+from benchmarks.voc_jobs import Recorded
 from dmt import files, run_files
 from dmt.core.weighting import CASES
 from dmt.methods import catalogue
-from dmt.results import guard, job_results, reading, stage_results
+from dmt.results import job_results, reading, stage_results
 from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 from dmt.runs.folder import Folder
@@ -27,42 +29,6 @@ from dmt.training.journal import Journal
 ENVIRONMENT = ("dmt", "python", "torch", "numpy", "threads", "hardware")
 AUDITED = ("error_kept", "error_kept_weighted", "error_kept_all", "weight_right", "weight_wrong", *CASES)
 BY_CLASS = ("coverage", "error_kept", "error_kept_weighted", "weight_right", "weight_wrong", *CASES)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A job and its labels.
-
-    Attributes:
-        run: name of the run's folder.
-        job: the job without its unfinished stages.
-        begun: all of its stages.
-        labels: values that identify the labeled images and those it is scored on.
-    """
-
-    run: str
-    job: JobResult
-    begun: tuple[StageResult, ...]
-    labels: tuple[object, ...]
-
-    @property
-    def finished(self) -> bool:
-        return len(self.job.stages) == len(self.begun)
-
-
-def jobs_of(path: Path) -> list[Recorded]:
-    """Return all jobs of a run with at least one finished stage."""
-    folder, found = Folder(path), []
-    manifest = folder.manifest()
-    for job in reading.read(folder):
-        stages = tuple(stage for stage in job.stages if stage.outcome is not None)
-        last = {stage.line: stage.name for stage in stages}
-        split = files.read_json(run_files.split(path, job.seed)) if stages else {}
-        labels = (manifest["data"], manifest["images"], job.seed, *split.get("labeled", ()))
-        done = replace(job, stages=stages, results=tuple(dict.fromkeys(last.values())))
-        if stages:
-            found.append(Recorded(path.name, done, job.stages, labels))
-    return found
 
 
 def provenance(path: Path) -> dict[str, Any]:
@@ -119,31 +85,8 @@ def job_row(recorded: Recorded, others: Sequence[Recorded]) -> dict[str, Any]:
     }
     peers = [each for each in others if each.labels == recorded.labels]
     if catalogue.get(job.method).compared:
-        row |= _gain(job, peers)
+        row |= voc_jobs.gain(job, peers)
     return row | {"stages": [stage_row(stage) for stage in recorded.begun]}
-
-
-def _gain(job: JobResult, peers: Iterable[Recorded]) -> dict[str, Any]:
-    """Return the gain over the best Baseline, compared as in a verdict; empty without a Baseline.
-
-    The share of the gap is that of single nets: an Oracle is one net, and an ensemble is better than one net.
-    """
-    peers = [each for each in peers if each.finished]
-    base = _best(each for each in peers if catalogue.get(each.job.method).baseline)
-    oracle = _best(each for each in peers if catalogue.get(each.job.method).ceiling)
-    if base is None or not set(job.lines) & set(base.job.lines):
-        return {}
-    gain, interval = guard.difference(job, base.job), guard.gain(job, base.job)
-    found: dict[str, Any] = {"baseline": {"run": base.run, "score": base.job.test_score("raw")}, "gain": gain}
-    if interval is not None:
-        found["gain_range"] = [interval.low, interval.high]
-    gap = 0.0 if oracle is None else guard.single_difference(oracle.job, base.job)
-    closed = guard.single_difference(job, base.job)
-    return found | ({"gap": gap, "gap_closed": closed / gap} if gap > 0 else {})
-
-
-def _best(found: Iterable[Recorded]) -> Recorded | None:
-    return max(found, key=lambda each: each.job.test_score("raw"), default=None)
 
 
 def class_scores(job: JobResult) -> list[float | None]:
@@ -163,13 +106,14 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def record(paths: Sequence[Path]) -> dict[str, Any]:
     """Return the whole record of some runs."""
-    jobs = [each for path in paths for each in jobs_of(path)]
+    jobs = [each for path in paths for each in voc_jobs.jobs_of(path)]
     classes = next((list(each.job.classes) for each in jobs if each.job.classes), [])
     return {
         "runs": [provenance(path) for path in paths],
         "classes": classes,
         "judged": job_results.judged(each.job for each in jobs),
         "jobs": [job_row(each, jobs) for each in jobs],
+        "between": voc_jobs.between(jobs),
     }
 
 
@@ -177,7 +121,7 @@ def markdown(found: dict[str, Any]) -> str:
     """Return the record as Markdown; pseudo labels by class are those of the last round only."""
     parts = ["# Record of " + ", ".join(run["run"] for run in found["runs"])]
     parts += [_told(run) for run in found["runs"]]
-    parts += [_methods(found), _stages(found), _classes(found)]
+    parts += [_methods(found), *_between(found), _stages(found), _classes(found)]
     return "\n\n".join([*parts, *_labels(found)]) + "\n"
 
 
@@ -198,8 +142,7 @@ def _told(run: dict[str, Any]) -> str:
 def _methods(found: dict[str, Any]) -> str:
     rows = []
     for job in found["jobs"]:
-        ranges = job.get("gain_range")
-        gain = _number(job.get("gain"), "+.2f") + ("" if ranges is None else f" ({ranges[0]:+.2f} to {ranges[1]:+.2f})")
+        gain = _points(job.get("gain"), job.get("gain_range"))
         cost = [sum(stage.get(key, 0) for stage in _once(job["stages"])) for key in ("seconds", "images")]
         reached = " ".join(job["reached"]) + ("" if job["finished"] else ", not finished")
         rows.append([job["run"], catalogue.get(job["method"]).title, str(job["seed"]), reached,
@@ -212,6 +155,26 @@ def _methods(found: dict[str, Any]) -> str:
     return f"## Methods\n\n{title}\n\n" + _table(
         ["run", "method", "seed", "nets", "raw", "shipped", "gain", "gap closed", "seconds", "images trained"], rows
     )
+
+
+def _points(value: float | None, reach: Sequence[float] | None) -> str:
+    return _number(value, "+.2f") + ("" if reach is None else f" ({reach[0]:+.2f} to {reach[1]:+.2f})")
+
+
+def _between(found: dict[str, Any]) -> list[str]:
+    """Return the table of pairs of methods, if there are any."""
+    rows = []
+    for pair in found["between"]:
+        sides = [f"{catalogue.get(each['method']).title} ({each['run']})" for each in (pair["method"], pair["over"])]
+        nets = "single" if pair["single"] else "final"
+        rows.append([*sides, str(pair["seed"]), _points(pair["points"], pair.get("range")), nets])
+    title = (
+        "All pairs of methods with the same labels and seed: the first over the second, in points, in brackets the "
+        "range in 90 % of draws of the images, for each pair on its own. Final models, or single raw nets if only one "
+        "of the two has an ensemble."
+    )
+    table = _table(["method", "over", "seed", "points", "nets"], rows)
+    return [f"## Between methods\n\n{title}\n\n{table}"] if rows else []
 
 
 def _once(stages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -53,6 +53,23 @@ def test_other_labels_have_another_baseline(runs: list[Path], tmp_path: Path) ->
     assert by_method(voc_record.record([runs[0], other]))["dmt"]["baseline"]["run"] == "run"
 
 
+def test_methods_of_several_runs_are_compared_with_each_other(runs: list[Path], tmp_path: Path) -> None:
+    settings = TINY | {"fractions": "1", "epochs": 3}
+    dmt.fit("digits", method="cl", baseline=False, out=tmp_path / "other", settings=settings, watcher=Silent())
+    jobs = {job.method: job for path in (runs[0], tmp_path / "other") for job in reading.read(Folder(path))}
+    whole = voc_record.record([*runs, tmp_path / "other"])
+    (found,) = whole["between"]
+    first, second = found["method"]["method"], found["over"]["method"]
+    assert {first, second} == {"dmt", "cl"}
+    assert found["points"] == guard.difference(jobs[first], jobs[second]) >= 0
+    interval = guard.gain(jobs[first], jobs[second])
+    assert interval is not None
+    assert found["range"] == [interval.low, interval.high]
+    row = f"({found['over']['run']}) | 1 | {found['points']:+.2f} ({interval.low:+.2f} to {interval.high:+.2f})"
+    assert row in voc_record.markdown(whole)
+    assert "Between methods" not in voc_record.markdown(voc_record.record(runs))
+
+
 def test_stages_have_errors_by_class_and_costs(runs: list[Path]) -> None:
     found = voc_record.record(runs[:1])
     last = by_method(found)["dmt"]["stages"][-1]

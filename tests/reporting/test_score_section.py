@@ -53,6 +53,16 @@ def test_many_options_of_a_run_are_folded() -> None:
     assert "<summary>3 options</summary><p>o0=1, o1=1, o2=1" in score_section.comparison([Study("d", [many])])
 
 
+def test_methods_are_compared_with_the_best_one_where_there_are_two() -> None:
+    base, job = replace(made_up("digits", 10, [80.0]), method="baseline"), made_up("digits", 10, [86.0])
+    assert score_section.between(Study("d", [base, job])) is None
+    other = replace(made_up("digits", 10, [80.0, 84.5]), method="cl")
+    shown = score_section.between(Study("d", [base, job, other]))
+    assert shown is not None
+    assert heads(shown) == ["best", "over", "points", "90 % interval", "more than chance", "seeds"]
+    assert re.findall(r"<td[^>]*>([^<]*)", shown) == ["DMT", "CL", "+1.50", "–", "–", "1"]
+
+
 def test_lines_of_single_nets_are_told_from_the_final_model() -> None:
     """The verdict and the table are about both nets together; a line that ends elsewhere must not pass for them."""
     pairs = [made_up_pair("digits", [76.3], 77.0, "baseline"), made_up_pair("digits", [76.3, 78.3], 79.2)]

@@ -30,7 +30,8 @@ def report(
 ) -> None:
     """Show the results of runs, as text or as a page.
 
-    Scores per round, coverage, and the error of pseudo labels where true labels exist.
+    Scores, and whether the best method is better than the others by more than chance; scores per round, coverage, and
+    the error of pseudo labels where true labels exist.
 
     \b
     dmt report runs/*                                  as text

@@ -95,8 +95,9 @@ def fit(
 
     Returns:
         The report. ``print`` shows tables and the verdict; as numbers, ``report.scores["dmt"][1]`` is the final
-        model's test score with seed 1, ``report.gain("dmt")`` the points over the Baseline by seed, and
-        ``report.per_class("dmt")`` the score of each class by its name.
+        model's test score with seed 1, ``report.gain("dmt")`` the points over the Baseline by seed,
+        ``report.compare("dmt", "cl")`` those over another method, and ``report.per_class("dmt")`` the score of each
+        class by its name.
 
     Raises:
         DmtError: for errors that the caller can fix; `Stopped` when stopped by the budget or a signal.

@@ -82,9 +82,10 @@ def _sections(study: Study) -> list[tuple[str, str, Child]]:
 
 
 def scores(study: Study) -> Safe:
-    """Return the table of scores and, if a method learns from unlabeled images, the chart of scores per round."""
+    """Return the tables of scores and, if a method learns from unlabeled images, the chart of scores per round."""
     table = score_section.table(study)
-    return html.beside(score_section.by_round(study), table) if study.learners else table
+    first = html.beside(score_section.by_round(study), table) if study.learners else table
+    return html.join([first, score_section.between(study)])
 
 
 def _verdict(study: Study) -> Safe:

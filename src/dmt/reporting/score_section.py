@@ -12,7 +12,8 @@ from dmt.pages.charts import Level, Series
 from dmt.pages.html import Cell, Safe
 from dmt.reporting import studies, verdict_section
 from dmt.reporting.studies import Study
-from dmt.results import guard
+from dmt.results import comparisons, guard, report_tables
+from dmt.results.comparisons import Comparison
 
 APART = 0.05
 """Points by which a final model must differ from the end of its line to be drawn as a ring."""
@@ -62,6 +63,33 @@ def _row(study: Study, method: str) -> list[Cell]:
 def _several(study: Study) -> bool:
     """Return whether the study contains pairs of nets."""
     return any(len(job.lines) > 1 for job in study.jobs)
+
+
+def between(study: Study) -> Safe | None:
+    """Return a table that compares the best method with each of the others; None unless there are two or more."""
+    found = comparisons.of_best(study.jobs)
+    if not found:
+        return None
+    several = any(each.single for each in found)
+    columns = ["best", "over", "points", "90 % interval", "more than chance", "seeds", *(["nets"] if several else [])]
+    rows = [_against(each) + ([("single" if each.single else "final")] if several else []) for each in found]
+    notes = ["the best method over each of the others: mean difference of their final models over common seeds"]
+    notes += [report_tables.MANY] if len(found) > 1 else []
+    notes += [report_tables.SINGLE] if several else []
+    caption = " ".join(f"{note[0].upper()}{note[1:]}." for note in notes)
+    return html.table(columns, rows, caption=caption)
+
+
+def _against(found: Comparison) -> list[Cell]:
+    around = found.interval
+    reach = "–" if around is None else f"{_signed(around.low)} to {_signed(around.high)}"
+    points: Cell = (_signed(found.mean), found.mean)
+    titles = [studies.title(method) for method in (found.method, found.other)]
+    return [*titles, points, (reach, math.nan if around is None else around.low), found.told, len(found.points)]
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def published(study: Study) -> dict[str, float]:

@@ -16,7 +16,7 @@ from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.methods.method import Method, color_of
 from dmt.results import guard, reading, stage_results
-from dmt.results.job_results import JobResult
+from dmt.results.job_results import JobResult, by_rule
 from dmt.results.net_results import NetResult
 from dmt.results.report import Report
 from dmt.results.stage_results import StageResult
@@ -172,7 +172,7 @@ def studies(paths: Iterable[Path]) -> list[Study]:
     groups: dict[tuple[object, ...], list[JobResult]] = {}
     for job in found.jobs:
         groups.setdefault((job.data, job.changes, job.origin), []).append(job)
-    groups = {(*key, rule): jobs for key, kin in groups.items() for rule, jobs in _by_rule(kin).items()}
+    groups = {(*key, rule): jobs for key, kin in groups.items() for rule, jobs in by_rule(kin).items()}
     several = len({job.run for job in found.jobs}) > 1
     names = [_name(jobs, several) for jobs in groups.values()]
     result = []
@@ -180,15 +180,6 @@ def studies(paths: Iterable[Path]) -> list[Study]:
         again = names.count(name) > 1
         result.append(Study(f"{name} [{number + 1}]" if again else name, jobs))
     return result
-
-
-def _by_rule(jobs: Sequence[JobResult]) -> dict[str, list[JobResult]]:
-    """Divide jobs by the round whose nets they use, if methods with rounds differ in that; others belong to each."""
-    chosen = [job for job in jobs if job.chooses]
-    rules = dict.fromkeys(job.rule for job in chosen)
-    if len(rules) < 2:
-        return {"": list(jobs)}
-    return {rule: [job for job in jobs if job not in chosen or job.rule == rule] for rule in rules}
 
 
 def _name(jobs: Sequence[JobResult], several: bool = False) -> str:

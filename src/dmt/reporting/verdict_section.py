@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from dmt.reporting import studies
 from dmt.reporting.studies import Spread, Study
-from dmt.results import guard, guard_rules, guard_summary
+from dmt.results import comparisons, guard, guard_rules, guard_summary
 from dmt.results.guard import Finding
 from dmt.results.job_results import JobResult
 
@@ -34,13 +34,12 @@ def best(study: Study) -> str | None:
         return None
     lead = "gained more" if len(known) == 2 else f"gained the most of {len(known)} methods"
     over = f"{studies.title(first)} {lead}: {_signed(known[first])} points over Baseline"
-    others = {job.seed: job for job in study.of(main)}
-    pairs = [(job, others[job.seed]) for job in study.of(first) if job.seed in others]
+    pairs = comparisons.paired(study.of(first), study.of(main))
     if len(pairs) < max(known[first].count, known[main].count):
         return f"{over}, but with other seeds than {studies.title(main)}."
     apart = f"{known[first].mean - known[main].mean:.1f} points more than {studies.title(main)}"
     words = {None: "", True: ", which is more than chance", False: ", which is indistinguishable from chance"}
-    return f"{over}, {apart}{words[guard.clearly_apart(pairs)]}."
+    return f"{over}, {apart}{words[comparisons.compare(pairs, len(known)).clear]}."
 
 
 def _signed(found: Spread) -> str:

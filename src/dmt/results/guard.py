@@ -136,8 +136,7 @@ def gain(job: JobResult, base: JobResult) -> Interval | None:
 
     The nets are those of `difference`.
     """
-    nets = _nets(job, base)
-    return None if nets is None else evidence.difference(*nets)
+    return None if _nets(job, base) is None else evidence.interval(difference(job, base), _spread(job, base))
 
 
 def sides(job: JobResult, base: JobResult) -> tuple[list[NetResult], list[NetResult]]:
@@ -172,6 +171,22 @@ def _read(after: Keys, before: Keys) -> tuple[list[Evidence], list[Evidence]] | 
     if np.isnan(there[0].score()):  # no image has ground truth
         return None
     return there[: len(after)], there[len(after) :]
+
+
+def _spread(job: JobResult, base: JobResult) -> np.ndarray:
+    """Return the `difference` on every bootstrap draw of the images, (DRAWS,), given the evidence of both `sides`."""
+    chosen = _chosen(job, base)
+    assert chosen is not None
+    after, before = (np.mean([_drawn(key) for key in keys], 0) for keys in chosen)
+    return np.asarray(after - before)
+
+
+@functools.lru_cache(maxsize=1024)
+def _drawn(key: EvidenceKey) -> np.ndarray:
+    """Return the score of a net on every draw, cached since several nets are compared with the same one."""
+    found = evidence_files.read(*key)
+    assert found is not None
+    return evidence.spread([found], [])
 
 
 def verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
@@ -226,7 +241,7 @@ def _gained(pairs: Sequence[Pair]) -> str:
     text = f"{over} Baseline with the same labels" + (f" ({seeds} seeds)" if seeds > 1 else "")
     if len(nets) < seeds:
         return text
-    change = _over_seeds(gains, nets)
+    change = _over_seeds(pairs)
     if seeds == 1:
         where = f"{nets[0][0][0].images:,} {pairs[0][0].shipped().shown} images"
         low, high = guard_rules.signed(change.low), guard_rules.signed(change.high)
@@ -236,14 +251,12 @@ def _gained(pairs: Sequence[Pair]) -> str:
 
 def mean_gain(pairs: Sequence[Pair]) -> Interval | None:
     """Return the mean `difference` of pairs, one for each seed, with its interval; None if evidence is missing."""
-    nets = [found for found in (_nets(*pair) for pair in pairs) if found is not None]
-    if not pairs or len(nets) < len(pairs):
-        return None
-    return _over_seeds([difference(*pair) for pair in pairs], nets)
+    return None if not pairs or any(_nets(*pair) is None for pair in pairs) else _over_seeds(pairs)
 
 
-def _over_seeds(gains: Sequence[float], nets: Sequence[tuple[list[Evidence], list[Evidence]]]) -> Interval:
-    return evidence.over_seeds(gains, np.stack([evidence.spread(after, before) for after, before in nets]))
+def _over_seeds(pairs: Sequence[Pair]) -> Interval:
+    drawn = np.stack([_spread(*pair) for pair in pairs])
+    return evidence.over_seeds([difference(*pair) for pair in pairs], drawn)
 
 
 def _alone(pairs: Sequence[Pair]) -> Iterable[str]:

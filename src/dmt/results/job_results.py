@@ -201,6 +201,15 @@ class JobResult:
         return statistics.fmean(_number(stage.score(stage.shown, copy)) for stage in kept) if kept else math.nan
 
 
+def by_rule(jobs: Sequence[JobResult]) -> dict[str, list[JobResult]]:
+    """Divide jobs by the round whose nets they use, if methods with rounds differ in that; others belong to each."""
+    chosen = [job for job in jobs if job.chooses]
+    rules = dict.fromkeys(job.rule for job in chosen)
+    if len(rules) < 2:
+        return {"": list(jobs)}
+    return {rule: [job for job in jobs if job not in chosen or job.rule == rule] for rule in rules}
+
+
 def judged(jobs: Iterable[JobResult]) -> str:
     """Return the images on which the audit judged the kept labels of the jobs, in words (see `StageResult.judged`)."""
     return " or ".join(dict.fromkeys(stage.judged for job in jobs for stage in job.stages if stage.judged))

@@ -8,8 +8,8 @@ from pathlib import Path
 from dmt import presets
 from dmt.errors import RunError, unknown
 from dmt.methods import catalogue
-from dmt.results import guard, guard_summary, narrow_tables, reading, report_tables, tables
-from dmt.results.job_results import JobResult
+from dmt.results import comparisons, guard, guard_summary, narrow_tables, reading, report_tables, tables
+from dmt.results.job_results import JobResult, by_rule
 from dmt.results.stage_results import StageResult, headline, preference
 from dmt.runs.folder import Folder
 
@@ -21,7 +21,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Results of one or more runs. ``print`` it for tables; `scores`, `gain` and `per_class` return numbers.
+    """Results of one or more runs. ``print`` it for tables; `scores`, `gain`, `compare`, `per_class` return numbers.
 
     Attributes:
         jobs: every method with every seed, finished or not; unfinished ones have no numbers.
@@ -59,6 +59,15 @@ class Report:
         jobs = self._of(method)
         pairs = report_tables.compared(jobs, self._bases(jobs))
         return {job.seed: guard.difference(job, base) for job, base in pairs}
+
+    def compare(self, method: str, other: str) -> dict[int, float]:
+        """Return the points of a method over another one by seed, for the seeds that both have finished.
+
+        Final models are compared or, if only one of the methods has a pair of nets, single nets. Over the Baseline it
+        is the `gain`.
+        """
+        pairs = comparisons.paired(self._of(method), self._of(other))
+        return {job.seed: guard.difference(job, against) for job, against in pairs}
 
     def per_class(self, method: str) -> dict[str, float]:
         """Return the final model's score in each class by its name: the mean over seeds of recall, or IoU, in percent.
@@ -124,7 +133,8 @@ class Report:
             *self.verdicts(),  # last, where users of a terminal look first
         ]
         rounds = [report_tables.rounds(title, jobs, width) for title, jobs in zip(titles, longer, strict=True)]
-        return "\n".join([self.summary(width), *rounds, *(narrow_tables.sentences(line, width) for line in said)])
+        wrapped = [narrow_tables.sentences(line, width) for line in said]
+        return "\n".join([self.summary(width), *self._between(width), *rounds, *wrapped])
 
     def verdicts(self) -> list[str]:
         """Return the verdict on each method that is compared with the Baseline."""
@@ -172,6 +182,13 @@ class Report:
         """Return a table of scores as mean ± standard deviation over seeds, by data set, options and method."""
         groups = [report_tables.Group(self._name(jobs[0]), jobs, self._bases(jobs)) for jobs in self._groups()]
         return f"{report_tables.summary(groups, width)}\n{narrow_tables.sentences(self._legend(), width)}"
+
+    def _between(self, width: int | None) -> list[str]:
+        """Return the table that compares the best method with each of the others, if there are two or more."""
+        alike = [jobs for kin in self._kin().values() for jobs in by_rule(kin).values()]
+        named = [(next(filter(self._divided, jobs), jobs[0]), comparisons.of_best(jobs)) for jobs in alike]
+        found = [(self._name(job), each) for job, each in named if each]
+        return [report_tables.between(found, width, several=len(alike) > 1)] if found else []
 
     def _groups(self) -> list[list[JobResult]]:
         """Group jobs that differ only in the seed; a Baseline comes before the jobs that are compared with it."""

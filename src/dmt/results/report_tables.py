@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dmt import presets
 from dmt.methods import catalogue
 from dmt.results import guard, job_results, narrow_tables, tables
+from dmt.results.comparisons import Comparison
 from dmt.results.job_results import JobResult
 from dmt.results.stage_results import StageResult
 
@@ -16,6 +17,12 @@ OPTIONAL = (("raw", "ema", "EMA"), ("A", "B", "EMA"), ("single",), ("both",), ("
 
 OPTIONAL_OF_STAGES = (("weight right", "weight wrong"), ("weighted",), ("EMA",), ("least kept class",))
 """The same for the table of a method's stages."""
+
+OPTIONAL_OF_METHODS = (("nets",), ("seeds",))
+"""The same for the table that compares methods with each other."""
+
+MANY = "intervals are wide enough to hold for all pairs of these methods at once"
+SINGLE = "single: net over net (raw), since not both methods have an ensemble of two nets"
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,34 @@ def compared(jobs: Sequence[JobResult], base: Sequence[JobResult]) -> list[tuple
     if not jobs or catalogue.get(jobs[0].method).baseline:
         return []
     return [(job, before[job.seed]) for job in jobs if job.seed in before]
+
+
+def between(found: Sequence[tuple[str, Sequence[Comparison]]], width: int | None = None, several: bool = False) -> str:
+    """Return a table that compares the best method with each of the others.
+
+    Args:
+        found: name of the data, and the comparisons on them.
+        width: width of the terminal.
+        several: whether the report is of several data sets or options, which are then named.
+    """
+    rows = []
+    for name, others in found:
+        for each in others:
+            titles = [catalogue.get(method).title for method in (each.method, each.other)]
+            nets = "single" if each.single else tables.UNKNOWN
+            data = name if several else tables.UNKNOWN
+            rows.append([data, *titles, f"{len(each.points)}", nets, _points(each), each.told])
+    title = "the best method over the others, mean points over common seeds (90 % interval)"
+    columns = ("data", "best", "over", "seeds", "nets", "points", "more than chance")
+    table = narrow_tables.fit(tables.filled(title, columns, rows), width, OPTIONAL_OF_METHODS)
+    notes = [MANY] if any(len(others) > 1 for _, others in found) else []
+    notes += [SINGLE] if any(each.single for _, others in found for each in others) else []
+    return tables.text(table, width) + "".join(f"{narrow_tables.sentences(each, width)}\n" for each in notes)
+
+
+def _points(found: Comparison) -> str:
+    around = found.interval
+    return f"{found.mean:+.2f}" + ("" if around is None else f" ({around.low:+.2f} to {around.high:+.2f})")
 
 
 def rounds(title: str, jobs: Sequence[JobResult], width: int | None = None) -> str:
