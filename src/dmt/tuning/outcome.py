@@ -98,7 +98,10 @@ class Tuning:
 
     @property
     def settings(self) -> Values:
-        """Settings with which ``dmt.fit`` trains the chosen trial: those given to the tuning, and the chosen ones."""
+        """Settings with which ``dmt.fit`` trains the chosen trial: those given to the tuning, and the chosen ones.
+
+        On a folder of your own, give it ``folds=False`` too, as ``line`` does.
+        """
         changed = self.chosen.values.items()
         return self.given | {key: value for key, value in changed if value != self.default.values[key]}
 
