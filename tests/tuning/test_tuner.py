@@ -243,9 +243,7 @@ def test_the_command_names_all_that_the_trials_had_in_common(tmp_path: Path, mon
     preset = Frame("digits", Path("t"), "cl", (1,), {}, {"A": "random"}, "kept", "auto")
     assert shlex.join(preset.command()) == "dmt fit digits --out t-fit --method cl --start A=random --data kept"
     own = Frame(Path("digits"), Path("t"), "dmt", (1, 3), {}, {}, "data", "cuda:1", anyway=True)
-    assert shlex.join(own.command()) == (
-        "dmt fit ./digits --out t-fit --no-folds --seeds 1,3 --anyway --device cuda:1"
-    )
+    assert shlex.join(own.command()) == ("dmt fit ./digits --out t-fit --no-folds --seeds 1,3 --anyway --device cuda:1")
     assert (configuration.shown(0.1), configuration.shown(0.123456789)) == ("0.1", "0.123456789")
 
 
