@@ -85,3 +85,56 @@ def test_tied_parameters_stay_tied(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_net_needs_a_name(name: object) -> None:
     with pytest.raises(ConfigError, match="registered under a name, such as 'tiny', not"):
         dmt.register_net(name, Tied)  # type: ignore[arg-type]
+
+
+class Told(nn.Module):
+    """A net with an ``embed`` that gives ``what`` of the input of its last layer."""
+
+    def __init__(self, classes: int, what: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.body, self.head, self.what = nn.Sequential(nn.Flatten(), nn.Linear(64, 8)), nn.Linear(8, classes), what
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.body(images))
+        return logits
+
+    def embed(self, images: Tensor) -> object:
+        return self.what(self.body(images))
+
+
+NEEDS = [
+    ("remixmatch", {}),
+    ("graph-labels", {}),
+    ("dmt", {"pretrain": "rotation"}),
+    ("dmt", {"pretrain": "simsiam"}),
+]
+
+
+@pytest.mark.parametrize(("method", "more"), NEEDS)
+def test_a_net_without_features_is_refused_before_anything_is_trained(
+    method: str, more: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(build.OWN, "mine", Tied)
+    settings = TINY | {"net": "mine", "epochs": 4, "epochs_pretrain": 1, **more}
+    watch = StopAt(1)
+    with pytest.raises(ConfigError, match=r"net 'mine' does not provide .* give it a method embed\(images\)"):
+        dmt.fit("digits", out=tmp_path / "run", method=method, settings=settings, watcher=watch, device="cpu")
+    assert not (tmp_path / "run").exists()
+    monkeypatch.setitem(build.OWN, "mine", lambda classes, _: Told(classes, lambda features: features[..., None]))
+    with pytest.raises(ConfigError, match=r"gives \(2, 8, 1\) for 2 images; let it return \(N, features\)"):
+        dmt.fit("digits", out=tmp_path / "run", method=method, settings=settings, watcher=watch, device="cpu")
+    assert not (tmp_path / "run").exists()
+    monkeypatch.setitem(build.OWN, "mine", lambda classes, _: Told(classes, lambda features: features))
+    with pytest.raises(stopping.Stopped):  # it trains
+        dmt.fit("digits", out=tmp_path / "run", method=method, settings=settings, watcher=watch, device="cpu")
+
+
+@pytest.mark.parametrize("method", ["unimatch", "unimatch-v2", "cct", "s4gan-mlmt"])
+def test_a_net_for_pixels_that_is_whole_is_refused_where_it_is_divided(
+    method: str, tiny_pixels: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(build.OWN, "mine", lambda classes, channels: nn.Conv2d(channels, classes, 3, padding=1))
+    settings = tiny_pixels | {"net": "mine"}
+    with pytest.raises(ConfigError, match="net 'mine' cannot be asked for features without its decoder"):
+        dmt.fit("scenes", out=tmp_path / "run", method=method, settings=settings, watcher=Silent(), device="cpu")
+    assert not (tmp_path / "run").exists()

@@ -148,7 +148,7 @@ def train(asked: Request, conditions: Conditions) -> None:
     conditions = replace(conditions, data_folder=prepared.images or conditions.data_folder)
     runner = Runner(prepared.config, folder, starts, conditions)
     runner.open(asked.seeds)  # data and nets are tested before the folder is bound to a configuration
-    runner.require_views(prepared.methods)
+    runner.require_usable(prepared.methods)
     _require_validation(asked, prepared, runner.validation_images, conditions)
     prepared = searching.settle(asked, prepared, starts, runner, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions) as threads:
