@@ -145,9 +145,9 @@ def test_refusals_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return command.refused("fit", "digits", "--out", tmp_path / "run", *words)
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert "--on ray needs Ray: pip install 'dmt-vision[ray]'" in refused("--on", "ray")
-    assert "--on takes ray or ray:ADDRESS, not 'spark'" in refused("--on", "spark")
-    assert "--jobs takes a whole number of 1 or more, not 0" in refused("--jobs", "0")
+    assert "workers on Ray need the package ray: pip install 'dmt-vision[ray]'" in refused("--on", "ray")
+    assert "on takes ray or ray:ADDRESS, not 'spark'" in refused("--on", "spark")
+    assert "jobs takes a whole number of 1 or more, not 0" in refused("--jobs", "0")
 
 
 def test_a_net_of_this_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
