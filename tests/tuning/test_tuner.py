@@ -105,6 +105,7 @@ def test_the_result_is_in_words_a_table_and_a_command(tuned: tuple[Path, Tuning,
     assert "--set net=resnet8-4" in tuning.line
     assert "with one seed, the intervals do not include randomness in training" in text
     assert "1 shared between trials" in text
+    assert repr(tuning) == f"<Tuning of 2 trials on 200 validation images: use {tuning.chosen.name}>"
     accuracies = [f"{value:.2f}" for value in tuning.verdict.accuracies]
     rows = [line for line in tuning.table().splitlines() if "gamma=" in line]
     assert [line.split("│")[3].strip() for line in rows] == accuracies
