@@ -53,12 +53,12 @@ def test_what_flat_gives_override_takes() -> None:
         (("gamma_ramp", "maybe"), "gamma_ramp must be true or false, not 'maybe'"),
         (("labeler", "both"), "labeler must be one of raw, ema, mean, not 'both'"),
         (("fractions", "a,b"), "fractions must be a number, not 'a'"),
-        (("fractions", 3), "fractions must be a list of numbers"),
+        (("fractions", 3), "fractions must be a list of numbers, such as [0.5, 1], not 3"),
         (
             ("labeling_views", "flop"),
             "labeling_views must be flip, dropout and, for pixels, scales such as 0.75,1.25, not 'flop'",
         ),
-        (("labeling_views", 3), "labeling_views must be a list of names, not '3'"),
+        (("labeling_views", 3), "labeling_views must be a list of names, not 3"),
         (("labeling_views", "0.75"), "scales are for pixels"),
         (
             ("labeling_views", "flip"),

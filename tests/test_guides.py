@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dmt.cli import app
-from dmt.models import build
+from dmt.models import registered
 from tests.data.folders import photo_layout
 
 BUDGET_SPENT = 3
@@ -77,5 +77,5 @@ def test_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             for block in blocks(name, "python"):
                 exec(compile(block, f"{name}.md", "exec"), names)
     finally:
-        build.OWN.clear()
+        registered.OWN.clear()
     assert printed.getvalue()

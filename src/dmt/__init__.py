@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dmt import sklearn
     from dmt.core import losses, mixing, ramps, selection, weighting
     from dmt.fitting.run import fit
-    from dmt.models.build import register as register_net
+    from dmt.models.registered import register as register_net
     from dmt.results.report import Report
     from dmt.tuning.tuner import tune
     from dmt.types import IGNORE, Batch, Target
@@ -54,7 +54,7 @@ else:  # hidden from type checkers: a module-level __getattr__ would make them a
         "losses": "dmt.core.losses",
         "mixing": "dmt.core.mixing",
         "ramps": "dmt.core.ramps",
-        "register_net": "dmt.models.build:register",
+        "register_net": "dmt.models.registered:register",
         "selection": "dmt.core.selection",
         "sklearn": "dmt.sklearn",
         "tune": "dmt.tuning.tuner:tune",

@@ -83,7 +83,9 @@ def shown(value: Any) -> str:
         return ",".join(map(shown, value))
     if value is None or isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return short if float(short := f"{value:g}") == value else repr(value)
+    return str(value)
 
 
 def override(config: Config, changes: Mapping[str, Any]) -> Config:

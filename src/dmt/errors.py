@@ -52,6 +52,11 @@ def unknown(kind: str, name: str, known: Iterable[str], lister: str = "") -> Con
     return ConfigError(f"unknown {kind} '{name}'; {instead(name, known, lister)}")
 
 
+def shown(name: object) -> str:
+    """Return a name for display on one line: newlines and unprintable or invalid characters are escaped."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(name))
+
+
 def instead(name: str, known: Iterable[str], lister: str = "") -> str:
     """Suggest a replacement for an unknown name: a known one that is close, else where the known ones are listed.
 

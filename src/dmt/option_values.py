@@ -26,8 +26,8 @@ def parse(key: str, value: Any, kind: Any) -> Any:
     if origin is tuple:
         items = _items(value) if isinstance(value, str) else value
         if not listed(items):
-            wanted = "names" if args[0] is str else "numbers, such as 0.5,1"
-            raise ConfigError(f"{key} must be a list of {wanted}, not '{value}'")
+            wanted = "names" if args[0] is str else "numbers, such as [0.5, 1]"
+            raise ConfigError(f"{key} must be a list of {wanted}, not {value!r}")
         return tuple(parse(key, item, args[0]) for item in items)
     return _scalar(key, value, kind)
 

@@ -28,6 +28,8 @@ def test_rates_fall_from_one_to_zero() -> None:
     assert ramps.cosine(0.5) == pytest.approx(0.5)
     assert ramps.poly(0.5) == pytest.approx(0.5**0.9)
     assert ramps.constant(0.3) == 1.0
+    with pytest.raises(ValueError, match="progress must be at most 1"):
+        ramps.poly(1.01)
 
 
 def test_fixmatchs_rate_falls_to_a_fifth() -> None:

@@ -81,6 +81,9 @@ def test_uniform_and_judge_take_what_fits() -> None:
         weighting.dynamic(LOGITS, Target(LABELS, SURE), torch.ones(3, 1))
     with pytest.raises(ValueError, match="0-d"):
         weighting.dynamic(LOGITS, Target(LABELS, SURE), 4.0, torch.ones(4))
+    for gammas in ((-1.0,), (1.0, -1.0), (float("nan"),)):
+        with pytest.raises(ValueError, match="must be 0 or more"):
+            weighting.dynamic(LOGITS, Target(LABELS, SURE), *gammas)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +91,9 @@ def test_uniform_and_judge_take_what_fits() -> None:
     [
         (lambda: losses.per_site(LOGITS, LABELS, SURE[:, None]), ValueError),
         (lambda: losses.per_site(LOGITS, LABELS, ONE), ValueError),
+        (lambda: losses.per_site(LOGITS, LABELS.tolist()), TypeError),  # type: ignore[arg-type]
+        (lambda: losses.per_site(LOGITS, LABELS, SURE.tolist()), TypeError),  # type: ignore[arg-type]
+        (lambda: losses.per_site(LOGITS.numpy(), LABELS), TypeError),  # type: ignore[arg-type]
         (lambda: losses.per_site(LOGITS, LABELS, torch.ones(4, dtype=torch.int64)), TypeError),
         (lambda: losses.per_site(LOGITS, LOGITS.softmax(1)), TypeError),  # torch takes it for probabilities
         (lambda: losses.cross_entropy(LOGITS, LABELS, SURE, count=SURE), ValueError),

@@ -110,6 +110,9 @@ def test_data_frames() -> None:
         ({"rate": 0.0}, "rate must be greater than 0"),
         ({"batch_size": 1}, "batch_size must be 2 or more"),
         ({"fractions": (2.0,)}, "fraction must be within"),
+        ({"epochs": -1}, "epochs must be a whole number of 0 or more, not -1"),
+        ({"epochs_round": 1.5}, "epochs_round must be a whole number"),
+        ({"net": len}, "net must be the name of a net, not .*; your own gets one by dmt.register_net"),
     ],
 )
 def test_options_without_sense_are_refused(options: dict[str, Any], match: str) -> None:

@@ -19,7 +19,7 @@ from dmt.fitting.runner import Runner
 from dmt.fitting.session import Session
 from dmt.fitting.stage_orders import Site
 from dmt.fitting.stages_at_once import StageAgenda
-from dmt.models import build
+from dmt.models import registered
 from dmt.runs import folder as run_folder
 from dmt.runs import starting
 from dmt.runs.folder import Folder
@@ -145,13 +145,13 @@ def test_refusals_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return command.refused("fit", "digits", "--out", tmp_path / "run", *words)
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert "--on ray needs Ray: pip install 'dmt-vision[ray]'" in refused("--on", "ray")
-    assert "--on takes ray or ray:ADDRESS, not 'spark'" in refused("--on", "spark")
-    assert "--jobs takes a whole number of 1 or more, not 0" in refused("--jobs", "0")
+    assert "workers on Ray need the package ray: pip install 'dmt-vision[ray]'" in refused("--on", "ray")
+    assert "on takes ray or ray:ADDRESS, not 'spark'" in refused("--on", "spark")
+    assert "jobs takes a whole number of 1 or more, not 0" in refused("--jobs", "0")
 
 
 def test_a_net_of_this_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(build.OWN, "mine", lambda classes, channels: torch.nn.Sequential(
+    monkeypatch.setitem(registered.OWN, "mine", lambda classes, channels: torch.nn.Sequential(
         torch.nn.Flatten(), torch.nn.Linear(64 * channels, classes)
     ))  # fmt: skip
     with pytest.raises(ConfigError, match="net 'mine' is known to this process only; train it with jobs=1"):

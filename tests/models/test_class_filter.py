@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dmt.core.ema import SlowCopy
 from dmt.errors import ConfigError
-from dmt.models import build, class_filter, groups
+from dmt.models import build, class_filter, groups, registered
 from dmt.models.build import Normalized
 from dmt.models.encoder_decoder import EncoderDecoder
 from dmt.models.mean_of_nets import MeanOfNets
@@ -122,6 +122,6 @@ def test_a_net_that_gives_no_features_is_refused_in_one_line(monkeypatch: pytest
         def forward(self, images: Tensor) -> Tensor:
             return super().forward(images)
 
-    monkeypatch.setitem(build.OWN, "whole", lambda classes, channels: Whole(channels, classes, 1))
+    monkeypatch.setitem(registered.OWN, "whole", lambda classes, channels: Whole(channels, classes, 1))
     with pytest.raises(ConfigError, match=r"net 'whole' cannot be asked for features"):
         beside.add_class_filters(S4GANMultiLabel(), {"A": build.build(spec("whole"), seed=1)}, spec("whole"), 1)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError
-from dmt.models import build
+from dmt.models import build, registered
 from dmt.models.build import NetSpec
 from dmt.types import FeatureMap, Normalization
 
@@ -52,7 +52,7 @@ def test_other_nets_are_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> 
         def forward(self, images: Tensor) -> Tensor:
             return super().forward(images)
 
-    monkeypatch.setitem(build.OWN, "whole", lambda classes, channels: Whole(channels, classes, 1))
+    monkeypatch.setitem(registered.OWN, "whole", lambda classes, channels: Whole(channels, classes, 1))
     own = build.build(spec("whole"), seed=1)
     with pytest.raises(ConfigError, match=r"net 'whole' cannot be asked for features.*take fcn-W") as caught:
         build.feature_maps(own, spec("whole"))

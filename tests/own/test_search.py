@@ -171,6 +171,35 @@ def test_what_the_user_set_stays() -> None:
     assert len(found.record["tried"]) == 2  # the Baseline, and DMT for what to expect
 
 
+@pytest.mark.parametrize(
+    ("right", "epochs", "rate", "words"),
+    [
+        ({0.003: 7, 0.009: 13}, 100, None, "rate=0.003 stays, since after 40 steps hardly anything is learned yet"),
+        ({0.003: 7, 0.009: 40}, 100, 0.009, "rate=0.009 instead of 0.003, clearly better"),
+        ({0.003: 7, 0.009: 13}, 8, 0.009, "rate=0.009 instead of 0.003, clearly better"),  # trials of full length
+    ],
+)
+def test_trials_cut_short_choose_nothing_before_they_learn(
+    right: dict[float, int], epochs: int, rate: float | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100 images in twenty classes, so many are right after a few steps with each rate; by chance, five are."""
+
+    def judged(self: trials.Trials, config: Config, settings: dict[str, Any], method: str) -> list[Evidence]:
+        hits = np.arange(100) < right.get(settings.get("rate", 0.003), 5)
+        places, ones = np.arange(100, dtype=np.int32), np.ones(100, np.int32)
+        truth = (places % 20).astype(np.int32)
+        said = np.where(hits, truth, (truth + 1) % 20).astype(np.int32)
+        found = Evidence(places, truth, said, ones, np.ones(100, np.float32), 20, pixels=False)
+        self.tried.append(trials.Tried(settings, found, method))
+        return [found]
+
+    monkeypatch.setattr(trials.Trials, "_try", judged)
+    config = replace(config_of(epochs=epochs), net="mlp-8")
+    found = search_of(config, task_of(1.0), methods=("baseline",)).run()
+    assert found.settings.get("rate") == rate
+    assert words in found.lines[0]
+
+
 def test_rates_of_rounds_keep_their_proportions() -> None:
     config = config_of(rate=1e-4, rate_round=(1e-4, 5e-5))
     found = search_of(config, task_of(3.0), methods=("baseline",)).run()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import dmt
-from dmt.errors import DmtError, RunError
+from dmt.errors import ConfigError, DmtError, RunError
 from dmt.results.report import JobResult, Report
 from dmt.results.stage_results import StageResult
 from dmt.results.tables import spread
@@ -131,6 +131,8 @@ def test_a_report_is_short_to_look_at() -> None:
     shown = repr(Report((*jobs, more)))
     assert shown == "<Report digits: baseline 82.00 (seed 1), dmt 92.50 ± 0.71 (seeds 1, 2)>"
     assert repr(Report(())) == "<Report of nothing yet>"
+    with pytest.raises(ConfigError, match="a report is read from run folders, as text or as Paths, not 3"):
+        Report.read(3)  # type: ignore[arg-type]
     assert len(repr(jobs[1])) < 500
 
 

@@ -1,6 +1,7 @@
 """Tuning as a user meets it: what is trained and what is shared, what is chosen and what is left to chance."""
 
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dmt
+from dmt import config as configuration
 from dmt import files, presets
 from dmt.cli import app
 from dmt.core.evidence import Evidence
@@ -24,6 +26,7 @@ from dmt.runs.stopping import Stopped
 from dmt.training.journal import Journal
 from dmt.tuning import search_space, tuner
 from dmt.tuning.outcome import Tuning
+from dmt.tuning.trial_folder import Frame
 from tests.conftest import TINY
 from tests.data.folders import photo_layout
 
@@ -102,6 +105,7 @@ def test_the_result_is_in_words_a_table_and_a_command(tuned: tuple[Path, Tuning,
     assert "--set net=resnet8-4" in tuning.line
     assert "with one seed, the intervals do not include randomness in training" in text
     assert "1 shared between trials" in text
+    assert repr(tuning) == f"<Tuning of 2 trials on 200 validation images: use {tuning.chosen.name}>"
     accuracies = [f"{value:.2f}" for value in tuning.verdict.accuracies]
     rows = [line for line in tuning.table().splitlines() if "gamma=" in line]
     assert [line.split("│")[3].strip() for line in rows] == accuracies
@@ -224,8 +228,24 @@ def test_own_images_are_tuned(tmp_path: Path) -> None:
     assert tuning.default.values == {"gamma": 2.0}
     assert tuning.images == 6
     assert any("task: image classification" in note for note in watch.notes)
-    assert tuning.line.startswith(f"dmt fit {folder} --out")
     assert [trial.shared for trial in tuning.trials] == [0, 2]  # a pair has two first nets
+    assert tuning.line.startswith(f"dmt fit {folder} --out {tmp_path / 't'}-fit --no-folds --device cpu --set")
+    done = CliRunner().invoke(app.app, shlex.split(tuning.line)[1:])
+    assert done.exit_code == 0, done.output
+    trained, again = (
+        {place.name for place in (each / "stages").iterdir()} for each in (tuning.chosen.folder, tmp_path / "t-fit")
+    )
+    assert trained == again  # the same stages, though cross-validation would choose other settings
+
+
+def test_the_command_names_all_that_the_trials_had_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").mkdir()
+    preset = Frame("digits", Path("t"), "cl", (1,), {}, {"A": "random"}, "kept", "auto")
+    assert shlex.join(preset.command()) == "dmt fit digits --out t-fit --method cl --start A=random --data kept"
+    own = Frame(Path("digits"), Path("t"), "dmt", (1, 3), {}, {}, "data", "cuda:1", anyway=True)
+    assert shlex.join(own.command()) == ("dmt fit ./digits --out t-fit --no-folds --seeds 1,3 --anyway --device cuda:1")
+    assert (configuration.shown(0.1), configuration.shown(0.123456789)) == ("0.1", "0.123456789")
 
 
 def test_the_papers_grids_are_the_default() -> None:
@@ -247,9 +267,12 @@ def test_the_papers_grids_are_the_default() -> None:
         ({"method": "cl"}, "gamma=1 changes nothing that cl trains"),
         ({"grid": {"gamma": "1..3"}}, "a grid needs the values"),
         ({"grid": {"fractions": "0.1..1"}, "search": "optuna", "trials": 1}, "separate its choices"),
-        ({"trials": 3}, "--trials is for --search optuna"),
+        ({"trials": 3}, "trials is for search=optuna"),
         ({"search": "optuna"}, "needs the number of trials"),
-        ({"search": "random"}, "--search takes grid or optuna"),
+        ({"search": "optuna", "trials": "20"}, "needs the number of trials"),
+        ({"grid": {"gamma": []}}, "a grid takes several values of gamma"),
+        ({"method": ["dmt"]}, "one method is tuned at a time"),
+        ({"search": "random"}, "search takes grid or optuna"),
         ({"method": "oracle"}, "it cannot be tuned"),
         ({"settings": {"validation": 0}}, "no validation images to compare"),
     ],

@@ -24,6 +24,8 @@ def cosine(progress: float) -> float:
 
 def poly(progress: float) -> float:
     """Return (1 − t/T)^0.9: the learning rate for pixels."""
+    if progress > 1.0:  # the power would be a complex number
+        raise ValueError(f"progress must be at most 1, not {progress}")
     return float((1.0 - progress) ** 0.9)
 
 

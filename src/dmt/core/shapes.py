@@ -15,6 +15,7 @@ SUREST = 1.0 + 1e-4
 
 def require_logits(logits: Tensor) -> None:
     """Require float logits (N, C, *S)."""
+    _require_tensor("logits", logits)
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floats, not {logits.dtype}")
     if logits.ndim < 2:
@@ -23,6 +24,7 @@ def require_logits(logits: Tensor) -> None:
 
 def require_labels(labels: Tensor, logits: Tensor | None = None) -> None:
     """Require int64 labels, of shape (N, *S) if logits (N, C, *S) are given."""
+    _require_tensor("labels", labels)
     if labels.dtype != torch.int64:
         hint = "; probabilities are for soft_cross_entropy" if labels.is_floating_point() else ""
         raise TypeError(f"labels must be int64, not {labels.dtype}{hint}")
@@ -33,9 +35,15 @@ def require_labels(labels: Tensor, logits: Tensor | None = None) -> None:
 
 def require_sites(what: str, values: Tensor, labels: Tensor) -> None:
     """Require a float for each label: the shape of ``labels``, (N, *S)."""
+    _require_tensor(what, values)
     if not values.is_floating_point():
         raise TypeError(f"{what} must be floats, not {values.dtype}")
     require_shape(what, values, tuple(labels.shape))
+
+
+def _require_tensor(what: str, values: object) -> None:
+    if not isinstance(values, Tensor):
+        raise TypeError(f"{what} must be a tensor, not {type(values).__name__}")
 
 
 def require_alike(what: str, values: Tensor, like: Tensor) -> None:
@@ -53,6 +61,13 @@ def require_scalar(what: str, value: float | Tensor | None) -> None:
     """Require a number, a 0-d tensor or None."""
     if isinstance(value, Tensor) and value.ndim:
         raise ValueError(f"{what} must be a number or a 0-d tensor, not {tuple(value.shape)}")
+
+
+def require_exponent(what: str, value: float | Tensor | None) -> None:
+    """Require the same, and 0 or more of a number. Tensors are not looked into, since they may be on a GPU."""
+    require_scalar(what, value)
+    if value is not None and not isinstance(value, Tensor) and not value >= 0:
+        raise ValueError(f"{what} must be 0 or more, not {value}")
 
 
 def require_target(logits: Tensor, target: Target) -> None:

@@ -98,8 +98,8 @@ def _weigh(name: str, logits: Tensor, target: Target, gamma: Gamma, gamma2: Gamm
 def judge(name: str, view: Opinion, target: Target, gamma: Gamma, gamma2: Gamma | None = None) -> Weighted:
     """Apply the weighting of this name, but not "uniform", to an opinion already computed, which saves a softmax."""
     shapes.require_alike("an opinion", view.cases, target.labels)
-    shapes.require_scalar("gamma", gamma)
-    shapes.require_scalar("gamma2", gamma2)
+    shapes.require_exponent("gamma", gamma)
+    shapes.require_exponent("gamma2", gamma2)
     return _RULES[name](view, target, gamma, gamma if gamma2 is None else gamma2)
 
 

@@ -1,10 +1,13 @@
 """The user's request for a run, and the prepared run once the data are known."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from dmt import run_files
 from dmt.config import Config
@@ -86,7 +89,7 @@ class Prepared:
 
 def several(seed: int | Iterable[int]) -> tuple[int, ...]:
     """Return one or more seeds as a tuple without duplicates."""
-    seeds: Iterable[Any] = seed if isinstance(seed, Iterable) and not isinstance(seed, str | bytes) else [seed]
+    seeds: Iterable[Any] = seed if isinstance(seed, Iterable) and _several(seed) else [seed]
     found = list(dict.fromkeys(seeds))
     for each in found:
         if not isinstance(each, Integral) or isinstance(each, bool):
@@ -94,20 +97,71 @@ def several(seed: int | Iterable[int]) -> tuple[int, ...]:
     return tuple(map(int, found))
 
 
-def names(method: str | Sequence[str] | None) -> tuple[str, ...] | None:
+def names(method: str | Iterable[str] | None) -> tuple[str, ...] | None:
     """Return one or more methods as a tuple without duplicates, or None if none were requested."""
-    return None if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
+    if method is None:
+        return None
+    found: tuple[Any, ...] = (method,) if isinstance(method, str) or not _several(method) else tuple(method)
+    if not all(isinstance(each, str) for each in found):
+        raise ConfigError(
+            f"method must be the name of a method, or a list of names, not {method!r}; see dmt list methods"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def data(value: str | Path) -> str | Path:
+    """Return what to train on, the name of a preset or a folder, and refuse what can be neither."""
+    return value if isinstance(value, str) and value else folder("data", value)
+
+
+def folder(name: str, value: str | Path) -> Path:
+    """Return a folder that is given as text or as a path, and refuse anything else.
+
+    Args:
+        name: the argument, for the error message.
+    """
+    if not isinstance(value, str | Path) or not str(value):
+        raise ConfigError(f"{name} must be a folder, as text or as a Path, not {value!r}")
+    return Path(value)
+
+
+def device(name: str | torch.device) -> str:
+    """Return the name of a device, which may also be given as one of torch's devices."""
+    if not isinstance(name, str | torch.device):
+        raise ConfigError(f"device must be auto, cpu, cuda or cuda:N, not {name!r}")
+    return str(name)
+
+
+def require_switches(**values: object) -> None:
+    """Refuse arguments that are neither true nor false: the text "no", for example, counts as true in Python."""
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} must be True or False, not {value!r}")
 
 
 def donors(folders: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
     """Return one or more run folders as paths, and refuse what is no run folder."""
-    found = tuple(map(Path, [folders] if isinstance(folders, str | Path) else folders))
+    given: Iterable[Any] = [folders] if isinstance(folders, str | Path) or not _several(folders) else folders
+    found = tuple(folder("each of donors", each) for each in given)
     for each in found:
         if not (each / run_files.MANIFEST).is_file():
             raise ConfigError(f"donors: there is no run in {each}; give run folders that dmt fit has made")
     return found
 
 
-def by_line(start: str | Mapping[str, str] | None) -> dict[str, str]:
+def by_line(start: str | Path | Mapping[str, str | Path] | None) -> dict[str, str]:
     """Return a mapping from line to start, given a start for all lines or such a mapping."""
-    return starting.parse([start]) if isinstance(start, str) else dict(start or {})
+    if isinstance(start, str):
+        return starting.parse([start])
+    by = {} if start is None else dict.fromkeys(starting.LINES, start) if isinstance(start, Path) else start
+    if not isinstance(by, Mapping) or not all(isinstance(each, str | Path) for each in by.values()):
+        raise ConfigError(
+            f"start must be random, timm, wheel or a file, or these by line, as in {{'A': 'a.pth', 'B': 'b.pth'}}, "
+            f"not {start!r}"
+        )
+    return {line: os.fspath(each) for line, each in by.items()}
+
+
+def _several(value: object) -> bool:
+    """Return whether a value is a collection; text in bytes is not."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)

@@ -43,9 +43,9 @@ def fit(
     keep: str | None = None,
     seed: int | Iterable[int] = 1,
     settings: Mapping[str, Any] | None = None,
-    start: str | Mapping[str, str] | None = None,
+    start: str | Path | Mapping[str, str | Path] | None = None,
     data_folder: str | Path = "data",
-    device: str = "auto",
+    device: str | torch.device = "auto",
     fast: bool | None = None,
     budget: float | None = None,
     checkpoint_every: float = 30.0,
@@ -77,7 +77,8 @@ def fit(
             unchanged for a resumed run, and "last" for a new one. It may be changed at any time.
         seed: one or more seeds; each determines the split and all random numbers.
         settings: options that differ from the preset, by key, e.g. ``{"gamma": 5.0, "online.threshold": 0.95}``.
-        start: what fresh nets start from: "random", "timm", "wheel" or a file, or these by line, ``{"A": …, "B": …}``.
+        start: what fresh nets start from: "random", "timm", "wheel" or a file, as text or as a Path, or these by line,
+            ``{"A": …, "B": …}``.
         data_folder: where data sets that are not included in the package are stored.
         device: "auto", "cpu", "cuda" or "cuda:N".
         fast: compile steps and, on CUDA, record them as a graph; by default on CUDA only.
@@ -100,8 +101,13 @@ def fit(
         class by its name.
 
     Raises:
-        DmtError: for errors that the caller can fix; `Stopped` when stopped by the budget or a signal.
+        DmtError: for errors that the caller can fix; `Stopped` when stopped by the budget or a signal. Where a message
+            names options of the command, ``--set key=value`` is ``settings={"key": value}`` here, and the others are
+            arguments of the same name.
     """
+    place, folder = request.folder("out", out), request.folder("data_folder", data_folder)
+    wanted = request.device(device)
+    request.require_switches(baseline=baseline, anyway=anyway, folds=folds, fast=False if fast is None else fast)
     ending = stop or Stop(budget)  # the time of the budget starts here
     workers = crew.of(jobs, on)
     if workers is not None and joining.launched():
@@ -109,8 +115,8 @@ def fit(
     givers = request.donors(donors)
     with joining.joined() as processes:
         asked = Request(
-            data,
-            Path(out),
+            request.data(data),
+            place,
             request.names(method),
             request.several(seed),
             configuration.given(settings or {}),
@@ -121,15 +127,15 @@ def fit(
             anyway=anyway,
             folds=folds,
         )
-        execution = environment.pick_execution(device, fast)
+        execution = environment.pick_execution(wanted, fast)
         if processes is not None and not processes.leads:
             helping.help_out(processes, execution)
         else:
             with watcher or progress.default() as watching:
-                here = Conditions(Path(data_folder), execution, checkpoint_every, ending, watching, givers, processes)
-                here = replace(here, crew=workers, asked=(device, fast))
+                here = Conditions(folder, execution, checkpoint_every, ending, watching, givers, processes)
+                here = replace(here, crew=workers, asked=(wanted, fast))
                 train(asked, here)
-    return Report.read([out])
+    return Report.read([place])
 
 
 def train(asked: Request, conditions: Conditions) -> None:
@@ -149,7 +155,7 @@ def train(asked: Request, conditions: Conditions) -> None:
     conditions = replace(conditions, data_folder=prepared.images or conditions.data_folder)
     runner = Runner(prepared.config, folder, starts, conditions)
     runner.open(asked.seeds)  # data and nets are tested before the folder is bound to a configuration
-    runner.require_views(prepared.methods)
+    runner.require_usable(prepared.methods)
     _require_validation(asked, prepared, runner.validation_images, conditions)
     prepared = searching.settle(asked, prepared, starts, runner, conditions)
     with _claimed(folder, _head(prepared, starts, runner), conditions) as threads:

@@ -82,11 +82,13 @@ class Runner:
                 "note: both nets start from the same weights, so they will hardly disagree; consider --set share=0.8"
             )
 
-    def require_views(self, methods: Sequence[str]) -> None:
-        """Refuse methods with a view that the images do not allow, before stages that do not need it are trained."""
+    def require_usable(self, methods: Sequence[str]) -> None:
+        """Refuse methods that need more than images and nets allow, before stages that need less are trained."""
         task = next(iter(self._tasks.values()))[0]
-        plans = [catalogue.plan(method, self._config.recipe) for method in methods]
-        trial.shows(task, (stage.objective for plan in plans for stage in plan.stages))
+        plans = {method: catalogue.plan(method, self._config.recipe) for method in methods}
+        trial.shows(task, (stage.objective for plan in plans.values() for stage in plan.stages))
+        for method, plan in plans.items():
+            trial.provides(task, self._config.net_of, plan.stages, catalogue.get(method).title)
 
     @property
     def cache(self) -> Path:

@@ -9,7 +9,7 @@ from dmt.errors import ConfigError
 from dmt.fitting import together
 from dmt.fitting.session import Session
 from dmt.fitting.stage_orders import MeasurePair, Site, SiteOrder, TrainStage
-from dmt.models import build
+from dmt.models import registered
 from dmt.results import reading
 from dmt.runs import environment
 from dmt.runs.folder import Job
@@ -142,7 +142,7 @@ def _parents(session: Session, work: Work) -> set[str]:
 
 def _require_known_nets(session: Session) -> None:
     """Refuse user-defined nets, which are registered in this process only."""
-    own = [net for net in map(session.runner.config.net_of, "AB") if net in build.OWN]
+    own = [net for net in map(session.runner.config.net_of, "AB") if net in registered.OWN]
     if own:
         raise ConfigError(f"net '{own[0]}' is known to this process only; train it with jobs=1")
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dmt.errors import ConfigError, unknown
-from dmt.models import cnn13, deeplab, embedding, fpn, names, smp_nets, torchvision_pair
+from dmt.models import cnn13, deeplab, embedding, fpn, names, registered, smp_nets, torchvision_pair
 from dmt.models.class_filter import ClassFilter
 from dmt.models.encoder_decoder import EncoderDecoder
 from dmt.models.fcn import SmallFCN
@@ -46,9 +45,6 @@ _EXAMPLES = {
     False: ["wrn-28-2", "resnet8-16", "timm:resnet18"],
     True: ["deeplab2:resnet101", "fcn-16", "smp:unet/resnet34"],
 }
-
-OWN: dict[str, Callable[[int, int], nn.Module]] = {}
-"""Builders of nets that users registered, by name: (classes, channels) -> module."""
 
 
 @dataclass(frozen=True)
@@ -126,31 +122,13 @@ class Normalized(nn.Module):
 
 def build(spec: NetSpec, seed: int) -> Normalized:
     """Build a fresh net, whose parameters depend on the seed alone; torch's random state does not change."""
-    if spec.name not in OWN:
+    if spec.name not in registered.OWN:
         _check_name(spec)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        if spec.name in OWN:
-            return Normalized(OWN[spec.name](spec.classes, spec.shape[0]), spec.normalization)
+        if spec.name in registered.OWN:
+            return Normalized(registered.build(spec.name, spec.classes, spec.shape[0]), spec.normalization)
         return _pixel_net(spec) if spec.pixels else Normalized(_image_body(spec), spec.normalization)
-
-
-def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
-    """Register a user-defined net under a name.
-
-    Args:
-        name: the name, which no built-in net may have.
-        make: (classes, channels) -> a module from images, already normalized, to logits: (N, classes) for images,
-            (N, classes, H, W) for pixels.
-
-    Raises:
-        ConfigError: if it is no name, or that of a built-in net.
-    """
-    if not isinstance(name, str) or not name.strip():
-        raise ConfigError(f"a net is registered under a name, such as 'tiny', not {name!r}")
-    if names.kind(name) is not None:
-        raise ConfigError(f"'{name}' is a net of ours already; give yours another name")
-    OWN[name] = make
 
 
 def forward_share(net: str) -> float:

@@ -135,10 +135,20 @@ class Search:
         best = max(known, key=lambda factor: known[factor].score)
         if best != 1.0:
             attempt(FACTORS[-1] if best > 1 else FACTORS[0])
-        chosen = trials.choose(first, list(known.values()))
+        early = self._early(at, list(known.values()))
+        chosen = first if early else trials.choose(first, list(known.values()))
         scores = {f"{_times(factor, recipe.rate):g}": known[factor].score for factor in sorted(known)}
         rate = chosen.settings.get("rate", recipe.rate)
-        return chosen, [trials.told("rate", f"{recipe.rate:g}", f"{rate:g}", scores)]
+        return chosen, [trials.told("rate", f"{recipe.rate:g}", f"{rate:g}", scores, early)]
+
+    def _early(self, at: Trials, known: Sequence[Tried]) -> str:
+        """Return why none of these can be chosen, if they were cut short before any has learned much; else nothing."""
+        if at.longest is None or trials.learned(known):
+            return ""
+        stages = catalogue.plan(catalogue.baseline().name, self.config.recipe).stages
+        if all(stage.steps(self.task.sizes(0)) <= at.longest for stage in stages):
+            return ""  # these trials were not cut short
+        return f"since after {at.longest} steps hardly anything is learned yet, which tells nothing"
 
     def _length(self, at: Trials, chosen: Tried, told: list[str]) -> tuple[Tried, list[str]]:
         """Choose longer stages if they are clearly better."""

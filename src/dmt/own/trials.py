@@ -1,8 +1,10 @@
 """Trials of options on folds of the labels, and the criterion for preferring one to another."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from dmt import config as configuration
 from dmt.config import Config
@@ -11,6 +13,12 @@ from dmt.core.evidence import Evidence
 from dmt.methods import catalogue
 from dmt.own import folds
 from dmt.own.folds import Folds
+
+LEARNED = 0.1
+"""Part of the way from the score of a constant prediction to 100 that trials must reach if they are cut short.
+
+Before that, the highest rate is ahead whichever is best in the end.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,13 +72,27 @@ def choose(proposed: Tried, known: Sequence[Tried]) -> Tried:
     return best if clearly_better(best.said, proposed.said) else proposed
 
 
-def told(key: str, proposed: str, chosen: str, scores: Mapping[str, float]) -> str:
+def learned(known: Iterable[Tried]) -> bool:
+    """Return whether any of these has learned clearly more than to predict the most frequent class everywhere."""
+    return any(_above_constant(each.said) >= LEARNED for each in known)
+
+
+def _above_constant(said: Evidence) -> float:
+    """Return how far the score is from that of a constant prediction, 0, to being always right, 1."""
+    constant = replace(said, said=np.full_like(said.said, said.matrix().sum(1).argmax())).score()
+    return (said.score() - constant) / max(100.0 - constant, 1e-9)
+
+
+def told(key: str, proposed: str, chosen: str, scores: Mapping[str, float], early: str = "") -> str:
     """Describe the choice between some values of an option.
 
     Args:
         scores: the score of each value, by the value as text.
+        early: why nothing was chosen, if the trials were too short; else empty.
     """
     said = ", ".join(f"{value}: {score:.1f}" for value, score in scores.items())
+    if early:
+        return f"{key}={proposed} stays, {early} ({said})"
     if chosen == proposed:
         return f"{key}={proposed} stays, nothing tried is clearly better ({said})"
     return f"{key}={chosen} instead of {proposed}, clearly better ({said})"

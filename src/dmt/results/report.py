@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmt import presets
-from dmt.errors import RunError, unknown
+from dmt.errors import ConfigError, RunError, unknown
 from dmt.methods import catalogue
 from dmt.results import comparisons, guard, guard_summary, narrow_tables, reading, report_tables, tables
 from dmt.results.job_results import JobResult, by_rule
@@ -34,6 +34,8 @@ class Report:
         """Read the results of run folders, without computing anything again. Jobs in several folders count once."""
         unique: dict[tuple[object, ...], JobResult] = {}
         several = [paths] if isinstance(paths, str | Path) else paths
+        if not isinstance(several, Iterable):
+            raise ConfigError(f"a report is read from run folders, as text or as Paths, not {paths!r}")
         for job in (job for path in several for job in reading.read(Folder(Path(path)))):
             key = (job.data, job.changes, job.origin, job.method, job.last_place, job.rule)
             if key not in unique or job.finished:  # of two copies of a job, the finished one

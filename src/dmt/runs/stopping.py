@@ -35,7 +35,8 @@ class Stop:
     """
 
     def __init__(self, budget: float | None = None) -> None:
-        if budget is not None and not isinstance(budget, Real):
+        number = isinstance(budget, Real) and not isinstance(budget, bool)
+        if budget is not None and not (number and budget >= 0):
             raise ConfigError(f"budget must be a number of seconds, such as 600, not {budget!r}")
         self._deadline: float | None = None if budget is None else time.monotonic() + budget
         self._signal: int | None = None

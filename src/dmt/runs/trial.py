@@ -1,6 +1,6 @@
 """Checks before a run: whether steps can be compiled here, a net accepts the images, and a start fits the net."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import nn
@@ -10,7 +10,8 @@ from dmt.core import dropout
 from dmt.core.execution import Execution
 from dmt.data.images.batches import kind_of
 from dmt.errors import ConfigError
-from dmt.models import build, names, starts
+from dmt.methods.plan import Stage
+from dmt.models import build, embedding, names, starts
 from dmt.models.starts import Start
 from dmt.objectives.base import Objective
 from dmt.tasks.base import Task
@@ -70,6 +71,44 @@ def shows(task: Task, objectives: Iterable[Objective]) -> None:
     views = (view for each in objectives for view in (*each.views, each.labeled_view))
     for kind in sorted({*map(kind_of, views)} - {TRAIN}):
         _batch(task, kind)
+
+
+def provides(task: Task, net_of: Callable[[str], str], stages: Iterable[Stage], method: str) -> None:
+    """Refuse nets without what a method's stages take from them besides logits.
+
+    Args:
+        task: the data.
+        net_of: returns the name of a line's net.
+        stages: the stages of the method's plan.
+        method: its title.
+    """
+    embedding_nets, divided_nets = set[str](), set[str]()
+    for stage in stages:
+        objective, labels, own = stage.objective, stage.labels, set(map(net_of, stage.lines))
+        embedding_nets |= own if objective.embeds else set()
+        embedding_nets |= {net_of(labels.line)} if labels is not None and labels.graph is not None else set()
+        divided_nets |= own if objective.features or objective.class_threshold is not None else set()
+    for name in sorted(embedding_nets):
+        _require_embedding(task, name, method)
+    for name in sorted(divided_nets):
+        spec = task.net_spec(name)
+        build.feature_maps(build.build(spec, seed=0), spec)
+
+
+@torch.no_grad()
+def _require_embedding(task: Task, name: str, method: str) -> None:
+    net = build.build(task.net_spec(name), seed=0).eval()
+    if not embedding.known(net.body):
+        raise ConfigError(
+            f"net '{name}' does not provide the input of its last layer, which {method} needs here; "
+            "give it a method embed(images) that returns (N, features)"
+        )
+    found = net.embed(_batch(task, TRAIN).images)
+    if not isinstance(found, torch.Tensor) or found.dim() != 2 or len(found) != 2:
+        told = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        raise ConfigError(
+            f"embed(images) of net '{name}' gives {told} for 2 images; let it return (N, features) for {method}"
+        )
 
 
 def _batch(task: Task, kind: str) -> Batch:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -169,9 +170,15 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         net = self.net or (ROWS if X.ndim == 2 else IMAGES)
         lines = {"A": net, "B": self.net_b or net}
         for name in lines.values():
+            if not isinstance(name, str):
+                raise ValueError(f"net must be the name of a net, not {name!r}; your own gets one by dmt.register_net")
             if names.is_frozen(name) or (X.ndim == 2 and names.kind(name) not in ("mlp", None)):
                 others = "mlp-W" if X.ndim == 2 else "nets that learn as a whole"
                 raise ValueError(f"net '{name}' cannot learn from X of {X.ndim} dimensions here; take {others}")
+        for option in ("epochs", "epochs_round", "min_steps"):
+            value = getattr(self, option)
+            if not isinstance(value, Integral) or value < 0:
+                raise ValueError(f"{option} must be a whole number of 0 or more, not {value!r}")
         if self.batch_size < 2:
             raise ValueError(
                 f"batch_size must be 2 or more, since BatchNorm needs two samples, not {self.batch_size!r}"

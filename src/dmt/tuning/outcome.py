@@ -49,7 +49,7 @@ class Trial:
     failed: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuning:
     """All trials, the default first, and how they compare on the validation images. ``print`` it for a table.
 
@@ -74,6 +74,7 @@ class Tuning:
 
     @property
     def default(self) -> Trial:
+        """The first trial, with the settings that all have in common and nothing else changed."""
         return self.trials[0]
 
     @property
@@ -98,7 +99,10 @@ class Tuning:
 
     @property
     def settings(self) -> Values:
-        """Settings with which ``dmt.fit`` trains the chosen trial: those given to the tuning, and the chosen ones."""
+        """Settings with which ``dmt.fit`` trains the chosen trial: those given to the tuning, and the chosen ones.
+
+        On a folder of your own, give it ``folds=False`` too, as ``line`` does.
+        """
         changed = self.chosen.values.items()
         return self.given | {key: value for key, value in changed if value != self.default.values[key]}
 
@@ -112,6 +116,9 @@ class Tuning:
 
     def __str__(self) -> str:
         return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Tuning of {len(self.trials)} trials on {self.images:,} validation images: use {self.chosen.name}>"
 
     def text(self, width: int | None = None) -> str:
         """Return table and sentences, for a terminal of ``width`` columns or a file; the command stays on one line."""

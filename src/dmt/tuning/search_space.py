@@ -6,6 +6,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from dmt import config as configuration
@@ -18,6 +19,8 @@ from dmt.methods.recipe import BY_ROUND, Recipe
 
 GAMMAS = {"images": (3.0, 4.0, 5.0, 6.0), "pixels": (1.0, 3.0, 5.0, 7.0, 9.0), "cityscapes": (3.0, 4.0, 5.0, 6.0)}
 """The paper's grids of γ: CIFAR-10's for all classification, PASCAL VOC's for all segmentation except Cityscapes."""
+
+SEARCHES = ("grid", "optuna")
 
 Values = dict[str, Any]
 """One point of the space: option -> value."""
@@ -102,6 +105,8 @@ def parse(grid: Mapping[str, Any]) -> Space:
             raise ConfigError(f"a grid takes several values of {key}, such as [1, 3], not {given!r}")
         values = [option_values.parse(key, each.strip() if isinstance(each, str) else each, kinds[key])
                   for each in texts]  # fmt: skip
+        if not values:
+            raise ConfigError(f"a grid takes several values of {key}, such as [1, 3], not {given!r}")
         space[key] = tuple(dict.fromkeys(values))
     return space
 
@@ -116,6 +121,18 @@ def _range(key: str, text: str, kind: Any) -> Range:
     return Range(low, high)
 
 
+def require_search(search: str, trials: int | None) -> None:
+    """Refuse a search that does not exist or is not installed, and a number of trials that does not go with it."""
+    if search not in SEARCHES:
+        raise ConfigError(f"search takes {' or '.join(SEARCHES)}, not {search!r}")
+    if search == "grid" and trials is not None:
+        raise ConfigError("trials is for search=optuna; a grid tries all of its values")
+    if search == "optuna":
+        if not isinstance(trials, Integral) or isinstance(trials, bool) or trials < 1:
+            raise ConfigError("search=optuna needs the number of trials, such as 20")
+        sampler(seed=0)  # it may not be installed
+
+
 def require_sense(space: Space, config: Config, method: str) -> None:
     """Refuse, before training, invalid values, options without effect, and comparing nets with and without mixup."""
     plain = catalogue.plan(method, config.recipe)
@@ -124,7 +141,7 @@ def require_sense(space: Space, config: Config, method: str) -> None:
         plans = [catalogue.plan(method, configuration.override(config, {key: value}).recipe) for value in some]
         if all(plan == plain for plan in plans):
             raise ConfigError(
-                f"{key}={configuration.shown(some)} changes nothing that {method} trains; give other --grid values"
+                f"{key}={configuration.shown(some)} changes nothing that {method} trains; give other values"
             )
         mixed = {_mixes(plan) for plan in (plain, *plans)}
         if key in ("mixup", "mixup_round") and len(mixed) > 1 and not config.data.sizes.pixels:

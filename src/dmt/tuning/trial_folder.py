@@ -83,11 +83,16 @@ class Frame:
         return self.out / "trials" / short
 
     def command(self) -> tuple[str, ...]:
-        """Return the words of a ``dmt fit`` command that trains on the same data."""
-        words = ["dmt", "fit", str(self.data), "--out", f"{self.out}-fit"]
+        """Return the words of a ``dmt fit`` command that trains a trial, without its settings."""
+        own = folder_policy.own_folder(self.data) is not None
+        data = f"./{self.data}" if own and str(self.data) in presets.PRESETS else str(self.data)
+        words = ["dmt", "fit", data, "--out", f"{self.out}-fit"]
         words += [] if self.method == catalogue.default().name else ["--method", self.method]
+        words += ["--no-folds"] if own else []  # cross-validation would choose other settings than the trials had
+        words += ["--seeds", ",".join(map(str, self.seeds))] if self.seeds != (1,) else []
         words += ["--anyway"] if self.anyway else []
         words += [word for line, start in self.start.items() for word in ("--start", f"{line}={start}")]
+        words += ["--device", self.device] if self.device != "auto" else []
         return (*words, *([] if self.data_folder == "data" else ["--data", self.data_folder]))
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dmt import config as configuration
 from dmt import files, presets, run_files, schemas
 from dmt.config import Config
@@ -32,8 +34,6 @@ from dmt.tuning.trial_progress import Trials
 from dmt.workers import crew
 from dmt.workers.crew import Crew
 
-SEARCHES = ("grid", "optuna")
-
 
 def tune(
     data: str | Path,
@@ -45,9 +45,9 @@ def tune(
     method: str = "dmt",
     seed: int | Iterable[int] = 1,
     settings: Mapping[str, Any] | None = None,
-    start: str | Mapping[str, str] | None = None,
+    start: str | Path | Mapping[str, str | Path] | None = None,
     data_folder: str | Path = "data",
-    device: str = "auto",
+    device: str | torch.device = "auto",
     budget: float | None = None,
     watcher: progress.Watcher | None = None,
     anyway: bool = False,
@@ -74,14 +74,18 @@ def tune(
     """
     if joining.launched():
         raise ConfigError("dmt tune takes one process; start it without torchrun")
-    workers = crew.of(jobs, on)
+    place, folder = request.folder("out", out), request.folder("data_folder", data_folder)
+    request.require_switches(anyway=anyway)
+    stop = Stop(budget)
+    workers, data, wanted = crew.of(jobs, on), request.data(data), request.device(device)
     seeds, given = request.several(seed), request.by_line(start)
-    common, config, notes = _default(data, configuration.given(settings or {}), given, device)
+    common, config, notes = _default(data, configuration.given(settings or {}), given, wanted)
     space = search_space.default(config) if not grid else search_space.parse(grid)
-    _require_sense(space, config, (method, search, trials))
+    search_space.require_search(search, trials)
+    _require_sense(space, config, method, search)
     if not seeds:
         raise ConfigError("nothing to train: give at least one seed")
-    frame = Frame(data, Path(out), method, seeds, common, given, str(data_folder), device, anyway)
+    frame = Frame(data, place, method, seeds, common, given, str(folder), wanted, anyway)
     _require_sound(frame, watcher)
     with (
         watcher or progress.default() as watching,
@@ -90,7 +94,7 @@ def tune(
     ):
         for line in notes:
             watching.note(line)
-        tuner = _Tuner(frame, config, space, Stop(budget), watching)
+        tuner = _Tuner(frame, config, space, stop, watching)
         tuner.crew = workers
         tuner.search(trials if search == "optuna" else None)
         return tuner.conclude()
@@ -136,21 +140,14 @@ def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
         precheck.require_none(own, precheck.errors(own, watcher))
 
 
-def _require_sense(space: Space, config: Config, asked: tuple[str, str, int | None]) -> None:
-    method, search, trials = asked
+def _require_sense(space: Space, config: Config, method: str, search: str) -> None:
+    if not isinstance(method, str):
+        raise ConfigError(f"one method is tuned at a time: give its name, not {method!r}")
     entry = catalogue.get(method)
     if entry.ceiling:
         raise ConfigError(
             f"the {entry.title} is trained on the validation images too, so it cannot be tuned; tune another method"
         )
-    if search not in SEARCHES:
-        raise ConfigError(f"--search takes {' or '.join(SEARCHES)}, not '{search}'")
-    if search == "optuna" and (trials is None or trials < 1):
-        raise ConfigError("--search optuna needs the number of trials, e.g. --trials 20")
-    if search == "grid" and trials is not None:
-        raise ConfigError("--trials is for --search optuna; a grid tries all of its values")
-    if search == "optuna":
-        search_space.sampler(seed=0)  # it may not be installed
     search_space.require_sense(space, config, method)
     for values in search_space.grid(space) if search == "grid" else ():
         configuration.override(config, values)

@@ -78,12 +78,12 @@ def of(jobs: int | None, on: str | None) -> Crew | None:
         on: "ray", or "ray:ADDRESS"; None for this machine.
     """
     if jobs is not None and (not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs < 1):
-        raise ConfigError(f"--jobs takes a whole number of 1 or more, not {jobs!r}")
+        raise ConfigError(f"jobs takes a whole number of 1 or more, not {jobs!r}")
     if on is None:
         return None if jobs in (None, 1) else Crew(jobs)
-    name, _, address = on.partition(":")
+    name, _, address = on.partition(":") if isinstance(on, str) else ("", "", "")
     if name != RAY:
-        raise ConfigError(f"--on takes ray or ray:ADDRESS, not '{on}'")
+        raise ConfigError(f"on takes ray or ray:ADDRESS, not {on!r}")
     require_ray()
     return Crew(jobs, on if address.startswith("//") else address)
 
@@ -93,4 +93,4 @@ def require_ray() -> None:
     try:
         import ray  # noqa: F401
     except ImportError:
-        raise ConfigError("--on ray needs Ray: pip install 'dmt-vision[ray]'") from None
+        raise ConfigError("workers on Ray need the package ray: pip install 'dmt-vision[ray]'") from None

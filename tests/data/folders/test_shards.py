@@ -143,6 +143,24 @@ def test_a_folder_may_hold_files_and_shards(folder: Path) -> None:
     assert [each.id for each in contents.unlabeled[:3]] == ids(contents.unlabeled)[:3]
 
 
+def test_shards_beside_a_table_of_labels_are_unlabeled(tmp_path: Path, pictures: list[bytes]) -> None:
+    """Those in ``unlabeled/`` are; images in other tar files may be the labeled ones or those held out."""
+    root = tmp_path / "pile"
+    for name, content in zip(("a.png", "b.png", "c.png", "unlabeled/d.png"), pictures, strict=False):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    photo_layout.write_table(root, [("file", "label"), ("a.png", "cat"), ("b.png", "dog")])
+    shard_layout.write_tar(root / "unlabeled" / "more" / "0.tar", [("e.png", pictures[4]), ("f.png", pictures[5])])
+    shard_layout.write_tar(root / "all.tar", [("a.png", pictures[0])])
+    contents = photos.open_folder(root)
+    assert ids(contents.unlabeled) == [
+        "c.png", "unlabeled/d.png", "unlabeled/more/0.tar/e.png", "unlabeled/more/0.tar/f.png",
+    ]  # fmt: skip
+    assert contents.layout == "a folder of images with labels.csv and shards in unlabeled/: images of 2 classes"
+    assert "2 unlabeled images in 1 shard" in contents.notes
+    assert "files that are not images of a known kind were left out: 1 .tar" in contents.notes
+
+
 def test_the_doctor_tells_of_damaged_shards(folder: Path, pictures: list[bytes]) -> None:
     members = [("a.png", pictures[0]), ("broken.png", b"no image"), ("b.png", pictures[1]), ("c.png", pictures[2])]
     cut = shard_layout.write_tar(folder / "unlabeled" / "0.tar", members)

@@ -33,7 +33,10 @@ def test_images_of_any_format_are_found_by_the_lists(tmp_path: Path) -> None:
     ("lines", "classes"),
     [
         (["0 background", "1 potted plant", "255 ignore"], ("background", "potted plant")),
-        (["3 wheeler", "car"], ("3 wheeler", "car")),
+        (["3 wheeler", "car", "tree"], ("3 wheeler", "car", "tree")),
+        (["1 dog", "0 cat"], ("cat", "dog")),
+        (["# numbers and names", "1: thing", "0: ground"], ("ground", "thing")),
+        (["ground 0 0 0", "thing 255 0 0", "void 9 9 9"], ("ground", "thing")),
         (["0", "1"], ("0", "1")),
         (["background", "", "  cat "], ("background", "cat")),
     ],
@@ -43,7 +46,7 @@ def test_classes_may_be_numbered(tmp_path: Path, lines: list[str], classes: tupl
     assert flat.open_folder(tmp_path).classes == classes
 
 
-@pytest.mark.parametrize("lines", [["1 cat", "2 dog"], ["1 dog", "0 cat"], ["cat", "cat"], ["cat"], []])
+@pytest.mark.parametrize("lines", [["1 cat", "2 dog"], ["cat 1", "dog 0"], ["cat", "cat"], ["cat"], []])
 def test_classes_that_cannot_be_meant(tmp_path: Path, lines: list[str]) -> None:
     segment_layout.write_flat(tmp_path, lines)
     assert "classes.txt" in failure(tmp_path)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-Color = tuple[int, int, int]
+from dmt.data.pixels.palettes import Color
 
 
 class Packed(Protocol):

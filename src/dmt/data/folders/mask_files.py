@@ -9,9 +9,10 @@ import numpy.typing as npt
 from PIL import Image
 
 from dmt.data.folders import photo_files
-from dmt.data.folders.contents import Color, Source
+from dmt.data.folders.contents import Source
 from dmt.data.folders.photo_files import Plane, shown
 from dmt.data.pixels.masks import VOID
+from dmt.data.pixels.palettes import Color
 from dmt.errors import DataError
 
 _LOSSLESS = frozenset({"PNG", "BMP", "TIFF", "GIF"})

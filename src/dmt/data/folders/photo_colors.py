@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dmt.data.folders import mask_files, photo_class_lists, photo_files
-from dmt.data.folders.contents import Color
-from dmt.data.pixels import voc
+from dmt.data.folders import mask_files, photo_files
+from dmt.data.pixels import class_lists, voc
 from dmt.data.pixels.masks import VOID
+from dmt.data.pixels.palettes import Color
 from dmt.errors import DataError
 
 LIMIT = 64
@@ -64,7 +64,7 @@ def scheme(masks: Sequence[Path], listing: Path | None, standard: tuple[str, ...
         if standard and seen.drawn is None and max(seen.numbers.keys() - {VOID}, default=0) < len(standard):
             return Scheme(standard, None, voc.PALETTE[: len(standard)])
         return _inferred(seen)
-    names, listed = photo_class_lists.read_classes(listing)
+    names, listed = class_lists.read_classes(listing)
     seen = look(masks[:: 1 + len(masks) // _SCANNED])
     return _named(names, seen) if listed is None else _listed(names, listed, seen)
 

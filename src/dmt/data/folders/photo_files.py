@@ -17,6 +17,7 @@ from PIL import Image, UnidentifiedImageError
 from dmt import run_files
 from dmt.data.folders.contents import Source
 from dmt.errors import DataError, UnreachableError
+from dmt.errors import shown as shown  # messages about files are where it is mostly used
 
 EXTENSIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
@@ -35,11 +36,6 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-
-
-def shown(name: str | Source) -> str:
-    """Return a name for display on one line: newlines and unprintable or invalid characters are escaped."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(name))
 
 
 def hidden(name: str) -> bool:

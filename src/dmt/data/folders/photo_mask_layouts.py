@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dmt.data.folders import photo_class_lists, photo_colors, photo_files, photo_layouts
+from dmt.data.folders import photo_colors, photo_files, photo_layouts
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import Leftovers, shown
-from dmt.data.pixels import voc
+from dmt.data.pixels import class_lists, voc
 from dmt.errors import DataError
 
 _VOC_ID = re.compile(r"20\d\d_\d{6}")
@@ -210,7 +210,7 @@ def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Pat
 def _ids(path: Path, images: Mapping[str, ImageFile], whole: Mapping[str, Photo]) -> list[str]:
     """Return the images of a list, whose lines are ids, file names, or start with the path of an image."""
     found, lost = list[str](), list[str]()
-    for line in photo_class_lists.lines(path):
+    for line in class_lists.lines(path):
         line = unicodedata.normalize("NFC", line)
         tries = (line, str(Path(line).with_suffix("")), Path(line.split()[0]).stem)
         stem = next((each for each in tries if each in images), line)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dmt import csv_tables
-from dmt.data.folders import photo_files, photo_layouts
+from dmt.data.folders import photo_files, photo_layouts, shards
 from dmt.data.folders.contents import FolderContents, Photo
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
+from dmt.data.folders.photo_pools import Pool
 from dmt.errors import DataError
 
 _FILE = ("file", "filename", "file_name", "path", "image")
@@ -69,9 +70,12 @@ def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftove
         notes.append(f"{unnamed:,} images are not in {shown(table.name)} and count as unlabeled")
     skipped = {*labeled, *blind, *(id for id in found if _top(id) in tops)}
     unlabeled = tuple(Photo(id, path) for id, path in sorted(found.items()) if id not in skipped)
+    spare = photo_layouts.child(root, *photo_layouts.UNLABELED)
+    tars = tuple(shards.below(spare, leftovers)) if spare is not None else ()
     leftovers.endings[".csv"] -= 1  # the table itself
     used = [
         f"a folder of images with {shown(table.name)}",
+        *([f"shards in {shown(spare.name)}/"] if spare is not None and tars else []),
         *(f"{shown(held[part].name)}/" for part in aside if aside[part]),
     ]
     return FolderContents(
@@ -80,7 +84,7 @@ def contents(root: Path, table: Path, found: dict[str, Path], leftovers: Leftove
         pixels=False,
         classes=classes,
         labeled=tuple(parts["train"]),
-        unlabeled=unlabeled,
+        unlabeled=Pool(unlabeled, tars) if tars else unlabeled,
         validation=(*parts["validation"], *aside.get("validation", ())),
         test=(*parts["test"], *aside.get("test", ())),
         notes=(*notes, *leftovers.notes()),

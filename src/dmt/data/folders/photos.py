@@ -8,7 +8,6 @@ from pathlib import Path
 from dmt import files
 from dmt.data.folders import (
     photo_cityscapes,
-    photo_class_lists,
     photo_files,
     photo_layouts,
     photo_mask_layouts,
@@ -20,6 +19,7 @@ from dmt.data.folders import (
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.data.folders.photo_pools import Pool
+from dmt.data.pixels import class_lists
 from dmt.errors import DataError
 
 LAYOUTS = (
@@ -88,7 +88,7 @@ def write_classes(contents: FolderContents, path: Path) -> None:
     """Write a classes.txt by which masks are read as in ``contents``, as a template in which to name the classes."""
     if not contents.pixels:
         raise DataError(f"{shown(contents.root)} has labels for images, not masks; only masks need a classes.txt")
-    files.write(path, photo_class_lists.format_classes(contents.classes, contents.colors).encode())
+    files.write(path, class_lists.format_classes(contents.classes, contents.colors).encode())
 
 
 def _unknown(folder: Path, found: dict[str, Path], leftovers: Leftovers) -> str:

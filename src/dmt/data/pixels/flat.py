@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmt.data.pixels import masks
+from dmt.data.pixels import class_lists, masks
 from dmt.data.pixels.masks import MaskedImages
 from dmt.errors import DataError
 
@@ -51,18 +51,8 @@ def open_folder(folder: Path) -> FlatFolder:
     return FlatFolder(folder, _classes(folder / "classes.txt"), lists)
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError as error:
-        raise DataError(f"{path} is missing; write the names of the classes there, one a line") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path} ({type(error).__name__}); save it as UTF-8 text") from error
-    return [line.strip() for line in lines if line.strip()]
-
-
 def _ids(path: Path) -> tuple[str, ...]:
-    ids = _lines(path)
+    ids = class_lists.lines(path)
     if not ids:
         raise DataError(f"{path} is empty; write the ids of its images there, one a line")
     seen: set[str] = set()
@@ -74,19 +64,11 @@ def _ids(path: Path) -> tuple[str, ...]:
 
 
 def _classes(path: Path) -> tuple[str, ...]:
-    """Read class names: one name per line in order, or "number name" on every line. A line for 255 is ignored."""
-    lines = _lines(path)
-    rows = [line.split(maxsplit=1) for line in lines]
-    if rows and all(len(row) == 2 and row[0].isdecimal() for row in rows):
-        kept = [(int(number), name) for number, name in rows if int(number) != masks.VOID]
-        if [number for number, _ in kept] != list(range(len(kept))):
-            raise DataError(
-                f"{path}: the numbers must run 0, 1, 2, … without a gap; number the classes as the masks do"
-            )
-        lines = [name for _, name in kept]
-    if not 2 <= len(lines) <= masks.VOID or len(set(lines)) < len(lines):
-        raise DataError(f"{path} must name 2 to {masks.VOID} different classes, one a line")
-    return tuple(lines)
+    """Read the names of the classes. Colors, if the file has them, are not needed: masks hold numbers here."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing; write the names of the classes there, one a line")
+    names, _ = class_lists.read_classes(path)
+    return names
 
 
 def _images(folder: Path) -> dict[str, Path]:

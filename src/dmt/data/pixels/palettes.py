@@ -6,8 +6,11 @@ from PIL import Image
 PALE = (224, 224, 224)
 """The color of pixels without a label."""
 
-Palette = tuple[tuple[int, int, int], ...]
-"""(red, green, blue) of each class."""
+Color = tuple[int, int, int]
+"""(red, green, blue)."""
+
+Palette = tuple[Color, ...]
+"""The color of each class."""
 
 
 def indexed(labels: np.ndarray, palette: Palette) -> Image.Image:

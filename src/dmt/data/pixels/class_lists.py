@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dmt.data.folders import photo_files
-from dmt.data.folders.contents import Color
 from dmt.data.pixels.masks import VOID
-from dmt.errors import DataError
+from dmt.data.pixels.palettes import Color
+from dmt.errors import DataError, shown
 
 _VOID_NAME = re.compile(r"void|ignore|255[\s:;,=].*", re.IGNORECASE)
 _NAME_FIRST = re.compile(
@@ -37,11 +36,11 @@ def read_classes(path: Path) -> tuple[tuple[str, ...], dict[Color, int] | None]:
     said: dict[Color, str] = {}
     for line, match in zip(rows, colored, strict=True):
         if match is None:
-            raise DataError(f"{photo_files.shown(path)}: '{line}' has no color, but others have; write 'name r g b'")
+            raise DataError(f"{shown(path)}: '{line}' has no color, but others have; write 'name r g b'")
         color = (int(match["red"]), int(match["green"]), int(match["blue"]))
         if max(color) > 255 or color in said:
             problem = "is there twice" if color in said else "is outside 0..255"
-            raise DataError(f"{photo_files.shown(path)}: the color of '{line}' {problem}; give each class its own")
+            raise DataError(f"{shown(path)}: the color of '{line}' {problem}; give each class its own")
         said[color] = match["name"]
     named = {color: name for color, name in said.items() if not _VOID_NAME.fullmatch(name)}
     plain = _unnumbered(path, list(named.values()))
@@ -64,7 +63,7 @@ def lines(path: Path) -> list[str]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = type(error).__name__
-        raise DataError(f"cannot read {photo_files.shown(path)} ({reason}); save it as UTF-8 text") from error
+        raise DataError(f"cannot read {shown(path)} ({reason}); save it as UTF-8 text") from error
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
@@ -80,12 +79,12 @@ def _unnumbered(path: Path, rows: Sequence[str]) -> dict[str, str]:
     bare = next((row for row in rows if row not in found), None)
     if bare is not None:
         raise DataError(
-            f"{photo_files.shown(path)}: '{photo_files.shown(bare)}' has no number before it, but others have; "
+            f"{shown(path)}: '{shown(bare)}' has no number before it, but others have; "
             "write 'number name' on every line"
         )
     if not counted:
         raise DataError(
-            f"{photo_files.shown(path)}: the numbers must be 0, 1, 2, … without a gap, as in the masks; "
+            f"{shown(path)}: the numbers must be 0, 1, 2, … without a gap, as in the masks; "
             "if they are part of the names, write a number before each name"
         )
     return {row: found[row]["name"] for row in sorted(numbers, key=numbers.__getitem__)}
@@ -106,8 +105,8 @@ def _require_numbers_first(path: Path, rows: Sequence[str]) -> None:
     if len(found) == len(rows) and _identified(found, len(rows)) and max(numbers, default=0) <= len(rows):
         first = found[0]
         raise DataError(
-            f"{photo_files.shown(path)}: '{photo_files.shown(first.string)}' ends in a number, as all lines do; "
-            f"write it first, as in '{first['number']} {photo_files.shown(first['name'])}', "
+            f"{shown(path)}: '{shown(first.string)}' ends in a number, as all lines do; "
+            f"write it first, as in '{first['number']} {shown(first['name'])}', "
             "or if it is part of the name, write the number in the masks before the whole name"
         )
 
@@ -120,4 +119,4 @@ def _checked(path: Path, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _unlike(path: Path) -> DataError:
-    return DataError(f"{photo_files.shown(path)} must name 2 to {VOID} different classes, one a line")
+    return DataError(f"{shown(path)} must name 2 to {VOID} different classes, one a line")

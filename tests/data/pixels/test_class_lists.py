@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dmt.data.folders import photo_class_lists
+from dmt.data.pixels import class_lists
 from dmt.errors import DataError
 
 
@@ -17,27 +17,27 @@ def written(tmp_path: Path, text: str) -> Path:
 @pytest.mark.parametrize("between", [" ", ": ", ", ", "=", ":", ",", " = ", "\t", ". ", ") ", " - ", ";"])
 def test_numbers_before_names_decide_the_order(tmp_path: Path, between: str) -> None:
     path = written(tmp_path, f"1{between}red thing\n255{between}no label\n0{between}ground\n")
-    assert photo_class_lists.read_classes(path) == (("ground", "red thing"), None)
+    assert class_lists.read_classes(path) == (("ground", "red thing"), None)
 
 
 @pytest.mark.parametrize("between", [": ", ","])
 def test_numbers_before_names_with_colors(tmp_path: Path, between: str) -> None:
     path = written(tmp_path, f"1{between}thing 9 9 9\n255{between}edge 1 1 1\n0{between}ground 0 0 0\n")
-    classes, colors = photo_class_lists.read_classes(path)
+    classes, colors = class_lists.read_classes(path)
     assert classes == ("ground", "thing")
     assert colors == {(9, 9, 9): 1, (1, 1, 1): 255, (0, 0, 0): 0}
 
 
 def test_names_may_end_in_numbers_too(tmp_path: Path) -> None:
-    assert photo_class_lists.read_classes(written(tmp_path, "1 part 1\n0 ground 2\n"))[0] == ("ground 2", "part 1")
+    assert class_lists.read_classes(written(tmp_path, "1 part 1\n0 ground 2\n"))[0] == ("ground 2", "part 1")
 
 
 def test_lines_with_a_hash_are_comments(tmp_path: Path) -> None:
-    assert photo_class_lists.read_classes(written(tmp_path, "# mine\nground\n#thing\nother\n"))[0] == (
+    assert class_lists.read_classes(written(tmp_path, "# mine\nground\n#thing\nother\n"))[0] == (
         "ground",
         "other",
     )
-    assert photo_class_lists.read_classes(written(tmp_path, "# name r g b\na 0 0 0\nb 1 1 1\n"))[0] == ("a", "b")
+    assert class_lists.read_classes(written(tmp_path, "# name r g b\na 0 0 0\nb 1 1 1\n"))[0] == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_lines_with_a_hash_are_comments(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_may_be_a_part_of_names(tmp_path: Path, names: tuple[str, ...]) -> None:
-    assert photo_class_lists.read_classes(written(tmp_path, "\n".join(names))) == (names, None)
+    assert class_lists.read_classes(written(tmp_path, "\n".join(names))) == (names, None)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,6 @@ def test_numbers_may_be_a_part_of_names(tmp_path: Path, names: tuple[str, ...]) 
 )
 def test_what_could_mean_two_things_is_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(DataError) as caught:
-        photo_class_lists.read_classes(written(tmp_path, text))
+        class_lists.read_classes(written(tmp_path, text))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
