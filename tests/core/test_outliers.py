@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dmt.core import outliers
 
 
-class Largest(TorchDispatchMode):
+class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps the number of elements of the largest tensor that is computed."""
 
     numel = 0
@@ -38,7 +38,7 @@ def test_many_are_compared_in_parts(generator: torch.Generator, monkeypatch: pyt
     known, others = torch.randn(20, 4, generator=generator), torch.randn(50, 4, generator=generator)
     whole = outliers.unlike(known, others)
     monkeypatch.setattr(outliers, "ROWS", 7)
-    with Largest() as largest:  # 20,000 known images compared at once would take 1.6 GB
+    with Largest() as largest:  # type: ignore[no-untyped-call]  # 20,000 known images compared at once would take 1.6 GB
         assert torch.equal(outliers.unlike(known, others), whole)
     assert largest.numel == 7 * len(known)
     assert len(outliers.unlike(known, others[:0])) == 0
