@@ -74,10 +74,12 @@ class Runner:
         task = next(iter(self._tasks.values()))[0]
         self.use(self.conditions.execution.for_net(self.config.net, task.pixels))
         trial.compiles(self.conditions.execution)
-        for name in dict.fromkeys(map(self.config.net_of, "AB")):
+        for name, line in {self.config.net_of(line): line for line in "AB"}.items():
             trial.fits(task, name)
             if labeling_views.DROPOUT in self.config.recipe.labeling_views:
                 trial.drops(task, name)
+            if self.config.recipe.batchnorm == "reestimate" and not self.config.stores_features(line):
+                trial.reestimates(task, name, self.conditions.execution.device)
         if self.folder.starts() is None:  # a resumed run may no longer need any of them
             for line, start in self.starts.files.items():
                 trial.fills(task, self.config.net_of(line), start)
