@@ -159,6 +159,11 @@ def test_options_of_rounds_are_typed_as_a_value_or_a_list(text: str, toml: str, 
         assert config.override(BASE, json.loads(json.dumps(config.flat(changed)))) == changed  # as a run records it
 
 
+@pytest.mark.parametrize("value", [0.1234567, 1 / 3, 1 / 64, 3e-5, 1e-9, 123456789.5])
+def test_a_number_is_shown_so_that_typing_it_gives_it_back(value: float) -> None:
+    assert config.override(BASE, {"gamma": config.shown(value)}).recipe.gamma == value
+
+
 def test_pairs() -> None:
     assert config.from_pairs(["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
     with pytest.raises(ConfigError, match="key=value"):

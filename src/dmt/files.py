@@ -1,7 +1,9 @@
 """Atomic writes and checked reads of files. Even after a power failure a file is the old or the new one, never half."""
 
+import functools
 import hashlib
 import json
+import logging
 import os
 import secrets
 import stat
@@ -87,6 +89,12 @@ def require_no_links(folder: Path) -> None:
             path = Path(place, name)
             if path.is_symlink():
                 raise RunError(f"{path} is a link, and a run holds its files itself; copy it without links: cp -rL")
+
+
+@functools.cache
+def warn_once(message: str, path: Path) -> None:
+    """Log a warning in which ``%s`` stands for the path, the first time only, however often a file is read."""
+    logging.getLogger(__name__).warning(message, path)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -20,7 +20,7 @@ def test_decoding_never_falls_and_stays_a_confidence() -> None:
 
 def test_codes_survive_decoding_until_float32_runs_out() -> None:
     sure = int(codes.encode(torch.tensor(7.0)))
-    assert torch.equal(codes.encode_confidence(codes.decode(ALL[:sure])), ALL[:sure])
+    assert torch.equal(codes.encode(codes.decode(ALL[:sure]).logit()), ALL[:sure])
 
 
 def test_packing_keeps_order_and_value() -> None:
@@ -61,7 +61,7 @@ def test_half_precision_logits_are_not_rounded_further(dtype: torch.dtype, gener
 def test_extremes_get_the_ends() -> None:
     logits = torch.tensor([[0.0, 500.0, 0.0], [0.0, 0.0, 0.0]])
     assert codes.confident(logits)[1].tolist()[0] == codes.LEVELS - 1
-    assert codes.encode_confidence(torch.tensor([0.0, 1.0])).tolist() == [0, codes.LEVELS - 1]
+    assert codes.encode(torch.tensor([0.0, 1.0]).logit()).tolist() == [0, codes.LEVELS - 1]
     assert codes.confident(torch.zeros(1, 1000))[1].tolist() == [0]
 
 

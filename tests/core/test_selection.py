@@ -40,3 +40,10 @@ def test_per_class_keeps_the_quota_of_each(fraction: float, generator: torch.Gen
         mine = labels == label
         assert int((mask & mine).sum()) == math.floor(fraction * int(mine.sum()) + 0.5)
         assert torch.equal(mask[mine], selection.top(confidence[mine], fraction))
+
+
+def test_thresholds_are_where_the_confidence_is() -> None:
+    confidence, labels = torch.tensor([0.9, 0.5, 0.8]), torch.tensor([0, 0, 1])
+    with torch.device("meta"):  # a tensor made without a device would be there
+        found = selection.thresholds(confidence, labels, 0.5, classes=3)
+    assert found.tolist() == pytest.approx([0.9, 0.8, 1.0])

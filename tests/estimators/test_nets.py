@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -51,6 +52,14 @@ def test_images() -> None:
         learner.predict(images[:, :, :7])
     with pytest.raises(ValueError, match="learn from X of 3 dimensions"):
         DMTClassifier("frozen:resnet18", **TINY).fit(images, partly)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_nets_stay_on_the_host() -> None:
+    rows, truth, partly = clouds()
+    learner = DMTClassifier("mlp-8", device="cuda", **TINY).fit(rows, partly)
+    assert learner.score(rows, truth) > 0.9
+    assert {each.device.type for net in learner.nets_ for each in net.parameters()} == {"cpu"}
 
 
 def test_images_become_bytes() -> None:

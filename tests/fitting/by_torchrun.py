@@ -113,7 +113,7 @@ def windows_of(plan: BatchPlan, execution: Execution, stored: bool) -> Batches:
         return ragged.stack([rng.integers(0, high, (*size, *channels), np.uint8) for size in sizes])
 
     known = LabeledSet(tuple(map(str, range(len(sizes)))), planes(256, 3), planes(4))
-    sure = [codes.pack(codes.encode_confidence(torch.from_numpy(rng.uniform(0.3, 1, size)))) for size in sizes]
+    sure = [codes.pack(codes.encode(torch.from_numpy(rng.uniform(0.3, 1, size)).logit())) for size in sizes]
     labels = (planes(4), ragged.stack([each.numpy() for each in sure])) if stored else (None, None)
     return PixelBatches(known, plan, Window(8, 8), execution, Unlabeled(planes(256, 3), *labels))
 

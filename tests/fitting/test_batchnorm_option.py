@@ -12,7 +12,7 @@ from dmt.errors import ConfigError
 from dmt.pseudo.image_store import ImageStore
 from dmt.results import reading
 from dmt.runs.folder import Folder
-from dmt.tasks import opening
+from dmt.tasks import classification, opening
 from dmt.training import inference
 from dmt.training.checkpoint import finished_net
 from tests.conftest import TINY
@@ -79,6 +79,17 @@ def test_clean_images_are_drawn_from_all_classes_in_equal_batches() -> None:
     assert not torch.equal(first[0], next(iter(task.clean_images(seed=4, device=CPU))))
     shown = {image.numpy().tobytes() for batch in first for image in batch}
     assert len(shown) == pytest.approx(500 * len(first), abs=5)  # none twice
+
+
+def test_a_net_that_needs_several_images_is_refused_before_it_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Photos may be so large that each is a batch of its own; the run failed at the end of its first stage."""
+    monkeypatch.setattr(classification, "VIEWED", 1)
+    with pytest.raises(ConfigError, match=r"batchnorm=reestimate does not work for net 'mlp-8'.*more than 1 value"):
+        fit(tmp_path, TINY | REESTIMATED | {"net": "mlp-8"})
+    assert not (tmp_path / "stages").exists()
+    fit(tmp_path, TINY | REESTIMATED, "baseline")  # its layers have many pixels
 
 
 def test_pixels_are_refused() -> None:

@@ -21,7 +21,7 @@ from dmt.core.pasting import Paste
 from dmt.objectives.adaptive import FlexMatch, FreeMatch, SoftMatch
 from dmt.objectives.base import Cast, Loss, Objective
 from dmt.objectives.guessing import MixDraw, MixMatch, ReMixMatch, TurnDraw
-from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, Online, Pasted, PiModel, PseudoLabel
+from dmt.objectives.itself import UDA, FixMatch, FixMatchSeg, Online, PiModel, PseudoLabel
 from dmt.objectives.noisy import Choice, CoTeaching, CoTeachingPlus
 from dmt.objectives.peers import CrossPseudo, CrossPseudoPasted
 from dmt.objectives.remembered import TemporalEnsembling
@@ -593,7 +593,7 @@ def _target(labels: np.ndarray, confidence: np.ndarray) -> Target:
     return Target(torch.tensor(labels), torch.tensor(confidence, dtype=torch.float32))
 
 
-PASTE = Pasted(Paste(torch.tensor(INSIDE), torch.tensor([1, 0])))
+PASTE = Paste(torch.tensor(INSIDE), torch.tensor([1, 0]))
 HALF = StoredDraw(torch.tensor(0.5), None)
 
 

@@ -11,7 +11,6 @@ from dmt.core.ema import SlowCopy
 from dmt.core.execution import Execution
 from dmt.core.pasting import Paste
 from dmt.objectives.base import Cast, Loss, Objective, Progress
-from dmt.objectives.itself import Pasted
 from dmt.objectives.slow import CutMixSeg, MeanTeacher, MeanTeacherSeg
 from dmt.training.trainer import SlowTeacher, Student
 from dmt.types import Batch, BatchShape
@@ -145,5 +144,5 @@ def test_cutmix_seg_asks_its_teacher_for_whole_images(generator: torch.Generator
     batch = Batch(clean, torch.zeros(2, 4, 4, dtype=torch.int64), {"weak": clean})
     paste = Paste(torch.rand(2, 4, 4, generator=generator) < 0.5, torch.tensor([1, 0]))
     identity = nn.Conv2d(3, 3, 1)
-    CutMixSeg().loss(Cast((Student(identity, PLAIN),), (Teacher(),)), batch, Pasted(paste))
+    CutMixSeg().loss(Cast((Student(identity, PLAIN),), (Teacher(),)), batch, paste)
     assert torch.equal(shown[0], clean)

@@ -30,6 +30,19 @@ def test_lines_say_where_the_run_stands(monkeypatch: pytest.MonkeyPatch) -> None
     assert said[-1] == "done"
 
 
+def test_more_steps_than_planned_are_no_negative_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    lines = progress.Lines(stream, every=10)
+    lines.begin(total=10.0, done=0.0)
+    lines.stage("DMT A5, seed 1", steps=12, done=0, work=1.0)
+    for step in range(1, 13):
+        clock[0] += 10.0
+        lines.step(step)
+    assert stream.getvalue().splitlines()[-1] == "DMT A5, seed 1: step 12/12, whole run 100%, ETA 0:00"
+
+
 def test_work_that_is_spared_shortens_the_run() -> None:
     stream = io.StringIO()
     lines = progress.Lines(stream, every=0)

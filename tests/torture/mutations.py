@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from dmt.results import net_results, reading
-from dmt.training import evidence_files, journal
+from dmt import files
 from tests import damage
 from tests.torture import mutation_bases, remains
 from tests.torture.mutation_bases import Base, Verb
@@ -169,8 +168,7 @@ def attack(base: Base, pattern: str, change: Change, verb: Verb, rng: random.Ran
 
 def forget() -> None:
     """What is said once for every file is said again."""
-    for told in (evidence_files._tell, journal._tell, net_results._tell, reading._tell):
-        told.cache_clear()
+    files.warn_once.cache_clear()
 
 
 class alarm:  # noqa: N801  used as a statement

@@ -4,7 +4,7 @@ import io
 import pickle
 import sys
 from queue import SimpleQueue
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -36,3 +36,15 @@ def test_an_order_that_was_cut_short_is_none(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_reason_to_stop_is_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert heard(pickle.dumps(1), monkeypatch)[0] == [None]
+
+
+def test_what_cannot_be_loaded_here_ends_the_listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the listening thread would die, and whoever waits for its messages would wait forever."""
+    missing = ModuleType("missing_here")
+    missing.Odd = type("Odd", (), {"__module__": missing.__name__})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, missing.__name__, missing)
+    content = pickle.dumps(ORDERS[0]) + pickle.dumps(missing.Odd())
+    monkeypatch.delitem(sys.modules, missing.__name__)
+    orders, stop = heard(content, monkeypatch)
+    assert orders == [ORDERS[0], None]
+    assert stop.asked

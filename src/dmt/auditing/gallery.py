@@ -73,7 +73,8 @@ def missing(title: str, why: str) -> Safe:
 
 def _section(title: str, note: str, cards: Sequence[Safe], names: Names) -> Safe:
     body = tag("div", *cards, class_="stack") if names.palette else html.cards(*cards)
-    return document.section(title, _legend(names) if names.palette and cards else None, body, note=note)
+    colors = zip(names.classes, names.palette, strict=False)
+    return document.section(title, html.swatches(colors) if names.palette and cards else None, body, note=note)
 
 
 def _suspect(each: Suspect, listed: PictureList, names: Names) -> Safe:
@@ -116,15 +117,6 @@ def _card(position: int, alt: str, listed: PictureList, names: Names, lines: Seq
 
 def _picture(data: bytes, alt: str, plane: np.ndarray) -> Safe:
     return html.picture(data, alt, loading="lazy", class_="crisp" if max(plane.shape[:2]) <= LONGEST // 2 else None)
-
-
-def _legend(names: Names) -> Safe:
-    entries = []
-    for name, color in zip(names.classes, names.palette, strict=False):
-        square = tag("rect", width=12, height=12, fill=f"#{bytes(color).hex()}")
-        drawn = tag("svg", square, viewBox="0 0 12 12", width=12, height=12, class_="swatch", aria_hidden="true")
-        entries.append(tag("span", drawn, name))
-    return tag("p", *entries, class_="legend")
 
 
 def photo(image: np.ndarray) -> bytes:

@@ -19,6 +19,7 @@ from dmt.cli.shared_options import (
     DataArg,
     DataOpt,
     DeviceOpt,
+    ImagesOpt,
     JobsOpt,
     LineOpt,
     NetOpt,
@@ -215,12 +216,7 @@ def score(
     on: Annotated[str, typer.Option(help="test or validation.")] = "test",
     method: OneMethodOpt = None,
     seed: OneSeedOpt = None,
-    data_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"
-        ),
-    ] = None,
+    data_folder: ImagesOpt = None,
     line: LineOpt = None,
     device: DeviceOpt = "auto",
 ) -> None:

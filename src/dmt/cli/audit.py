@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dmt.cli import terminal_text
-from dmt.cli.shared_options import DeviceOpt, RunArg, StartOpt
+from dmt.cli.shared_options import DeviceOpt, ImagesOpt, OneMethodOpt, OneSeedOpt, RunArg, StartOpt
 
 app = typer.Typer()
 
@@ -24,14 +24,9 @@ def audit(
             help="Folder for the findings.  [default: RUN-audit, with method and seed if given]",
         ),
     ] = None,
-    data_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"
-        ),
-    ] = None,
-    method: Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")] = None,
+    data_folder: ImagesOpt = None,
+    method: OneMethodOpt = None,
+    seed: OneSeedOpt = None,
     folds: Annotated[int, typer.Option(help="Folds of the labels; each is checked by nets trained on the others.")] = 5,
     count: Annotated[int, typer.Option(help="Images in each list.")] = 100,
     start: StartOpt = None,

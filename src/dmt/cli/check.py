@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dmt.cli import terminal_text
-from dmt.cli.shared_options import UnlabeledOpt, shards
+from dmt.cli.shared_options import DeviceOpt, UnlabeledOpt, shards
 from dmt.errors import DmtError
 
 app = typer.Typer()
@@ -16,7 +16,7 @@ app = typer.Typer()
 def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of your images.")],
     unlabeled: UnlabeledOpt = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: DeviceOpt = "auto",
     time: Annotated[bool, typer.Option(help="Time a few steps to forecast the duration.")] = True,
 ) -> None:
     """Check a folder of your images before training.

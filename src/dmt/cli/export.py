@@ -6,20 +6,20 @@ from typing import Annotated
 import typer
 
 from dmt.cli import terminal_text
-from dmt.cli.shared_options import LineOpt
+from dmt.cli.shared_options import LineOpt, OneMethodOpt, OneSeedOpt, RunArg
 
 app = typer.Typer()
 
 
 @app.command()
 def export(
-    run_: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder made by dmt fit.")],
+    run_: RunArg,
     to: Annotated[str, typer.Option(metavar="onnx|safetensors", help="The format.")],
     out_: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file.  [default: RUN/export/NAME.FORMAT]")
     ] = None,
-    method: Annotated[str | None, typer.Option("--method", "-m", help="Which method, if the run has several.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Which seed, if the run has several.")] = None,
+    method: OneMethodOpt = None,
+    seed: OneSeedOpt = None,
     check: Annotated[
         list[Path] | None,
         typer.Option("--check", metavar="IMAGE", help="Compare on this image or folder of images; repeatable."),

@@ -34,6 +34,10 @@ StartOpt = Annotated[
 SetOpt = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override an option; repeatable.")]
 ConfigOpt = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Overrides from a TOML file.")]
 DataOpt = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of a data set that is not built in.")]
+ImagesOpt = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Folder of the images.  [default: your images as in fit; else data]"),
+]
 UnlabeledOpt = Annotated[
     list[str] | None,
     typer.Option(

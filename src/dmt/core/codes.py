@@ -56,11 +56,6 @@ def encode(log_odds: Tensor) -> Tensor:
     return ((log_odds - LOW) * STEPS).round().clamp(0, LEVELS - 1).to(torch.int32)
 
 
-def encode_confidence(confidence: Tensor) -> Tensor:
-    """Return the code of a confidence in [0, 1], where no logits exist: near 1 it is less precise than `confident`."""
-    return encode(confidence.logit())
-
-
 def decode(codes: Tensor) -> Tensor:
     """Return the confidence of packed or unpacked codes, float32 in (0, 1]; a higher code never has a lower one.
 

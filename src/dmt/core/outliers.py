@@ -24,8 +24,16 @@ def unlike(known: Tensor, others: Tensor) -> Tensor:
     if len(known) < 2:
         raise ValueError("images can be unlike each other only if there are two")
     points = F.normalize(known.float(), dim=1)
-    among = points @ points.T
-    among.fill_diagonal_(-1.0)
-    nearest = torch.quantile(among.amax(1), 1 - KNOWN)
-    found = [(F.normalize(part.float(), dim=1) @ points.T).amax(1) < nearest for part in torch.split(others, ROWS)]
+    limit = torch.quantile(
+        torch.cat([_nearest_other(points, start) for start in range(0, len(points), ROWS)]), 1 - KNOWN
+    )
+    found = [(F.normalize(part.float(), dim=1) @ points.T).amax(1) < limit for part in torch.split(others, ROWS)]
     return torch.cat(found) if found else torch.zeros(0, dtype=torch.bool)
+
+
+def _nearest_other(points: Tensor, start: int) -> Tensor:
+    """Return the cosine of each of `ROWS` unit vectors, from position ``start`` on, with the nearest other one."""
+    cosines = points[start : start + ROWS] @ points.T
+    rows = torch.arange(len(cosines))
+    cosines[rows, start + rows] = -1.0  # each is nearest to itself
+    return cosines.amax(1)

@@ -44,5 +44,5 @@ def top_per_class(confidence: Tensor, labels: Tensor, fraction: float, classes: 
 def thresholds(confidence: Tensor, labels: Tensor, fraction: float, classes: int) -> Tensor:
     """Return the lowest confidence that `top_per_class` keeps in each class, (C,); 1 where it keeps none."""
     kept = top_per_class(confidence, labels, fraction, classes)
-    found = torch.ones(classes, dtype=confidence.dtype)
+    found = torch.ones(classes, dtype=confidence.dtype, device=confidence.device)
     return found.scatter_reduce(0, labels[kept], confidence[kept], "amin", include_self=True)

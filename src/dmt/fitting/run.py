@@ -98,7 +98,7 @@ def fit(
         The report. ``print`` shows tables and the verdict; as numbers, ``report.scores["dmt"][1]`` is the final
         model's test score with seed 1, ``report.gain("dmt")`` the points over the Baseline by seed,
         ``report.compare("dmt", "cl")`` those over another method, and ``report.per_class("dmt")`` the score of each
-        class by its name.
+        class by its name. A process of torchrun on a machine that does not see the run's folder gets an empty report.
 
     Raises:
         DmtError: for errors that the caller can fix; `Stopped` when stopped by the budget or a signal. Where a message
@@ -130,6 +130,8 @@ def fit(
         execution = environment.pick_execution(wanted, fast)
         if processes is not None and not processes.leads:
             helping.help_out(processes, execution)
+            if not Folder(asked.out).begun:  # it is on the machine of the first process
+                return Report(())
         else:
             with watcher or progress.default() as watching:
                 here = Conditions(folder, execution, checkpoint_every, ending, watching, givers, processes)

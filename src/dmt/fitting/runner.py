@@ -44,14 +44,18 @@ class Runner:
     """Holds the data of a run and trains its stages.
 
     Attributes:
+        config: all options; `adopt` replaces them.
+        folder: the run's folder.
+        starts: what fresh nets start from.
+        conditions: the current conditions of training; `use` and `watched_by` replace parts of them.
         fingerprint: a hash of all images and labels, once they are open.
         skipped: files that could not be read.
         worked: whether a step was taken in this session.
     """
 
     def __init__(self, config: Config, folder: Folder, starts: Starts, conditions: Conditions) -> None:
-        self._config, self.folder, self._starts = config, folder, starts
-        self._conditions = conditions
+        self.config, self.folder, self.starts = config, folder, starts
+        self.conditions = conditions
         self._tasks: dict[int, tuple[Task, Audit[Any]]] = {}
         self._in_features: dict[int, Task] = {}
         self.fingerprint = ""
@@ -60,24 +64,26 @@ class Runner:
 
     def open(self, seeds: Sequence[int]) -> None:
         """Read the data, split it for every seed, and test that the nets can be built and compiled."""
-        watcher, where = self._conditions.watcher, self._conditions.data_folder
+        watcher, where = self.conditions.watcher, self.conditions.data_folder
         try:
-            opened = opening.read(self._config.data, where, watcher.note, watcher.reading, self.cache)
+            opened = opening.read(self.config.data, where, watcher.note, watcher.reading, self.cache)
         except OtherClassesError as error:
             raise RunError(f"{self.folder.path}: {error}; give another --out") from error
         self.fingerprint, self.skipped = opened.fingerprint, opened.skipped
         self._tasks = {seed: opened.split(seed) for seed in seeds}
         task = next(iter(self._tasks.values()))[0]
-        self.use(self._conditions.execution.for_net(self._config.net, task.pixels))
-        trial.compiles(self._conditions.execution)
-        for name in dict.fromkeys(map(self._config.net_of, "AB")):
+        self.use(self.conditions.execution.for_net(self.config.net, task.pixels))
+        trial.compiles(self.conditions.execution)
+        for name, line in {self.config.net_of(line): line for line in "AB"}.items():
             trial.fits(task, name)
-            if labeling_views.DROPOUT in self._config.recipe.labeling_views:
+            if labeling_views.DROPOUT in self.config.recipe.labeling_views:
                 trial.drops(task, name)
+            if self.config.recipe.batchnorm == "reestimate" and not self.config.stores_features(line):
+                trial.reestimates(task, name, self.conditions.execution.device)
         if self.folder.starts() is None:  # a resumed run may no longer need any of them
-            for line, start in self._starts.files.items():
-                trial.fills(task, self._config.net_of(line), start)
-        if starting.alike(self._starts, self._config):
+            for line, start in self.starts.files.items():
+                trial.fills(task, self.config.net_of(line), start)
+        if starting.alike(self.starts, self.config):
             watcher.note(
                 "note: both nets start from the same weights, so they will hardly disagree; consider --set share=0.8"
             )
@@ -85,15 +91,15 @@ class Runner:
     def require_usable(self, methods: Sequence[str]) -> None:
         """Refuse methods that need more than images and nets allow, before stages that need less are trained."""
         task = next(iter(self._tasks.values()))[0]
-        plans = {method: catalogue.plan(method, self._config.recipe) for method in methods}
+        plans = {method: catalogue.plan(method, self.config.recipe) for method in methods}
         trial.shows(task, (stage.objective for plan in plans.values() for stage in plan.stages))
         for method, plan in plans.items():
-            trial.provides(task, self._config.net_of, plan.stages, catalogue.get(method).title)
+            trial.provides(task, self.config.net_of, plan.stages, catalogue.get(method).title)
 
     @property
     def cache(self) -> Path:
         """The cache folder of this process."""
-        whole, at = self.folder.path / run_files.CACHE, self._conditions
+        whole, at = self.folder.path / run_files.CACHE, self.conditions
         if at.worker is not None:
             return whole / f"worker-{at.worker}"
         return whole if at.processes is None or at.processes.leads else whole / f"process-{at.processes.rank}"
@@ -101,15 +107,15 @@ class Runner:
     @property
     def nets(self) -> StageNets:
         """Builder and reader of the run's nets."""
-        return StageNets(self._config, self.folder, self._starts, self._conditions)
+        return StageNets(self.config, self.folder, self.starts, self.conditions)
 
     def seen(self, seed: int) -> Task:
         """Return the task as nets see it: as stored features if their encoders are frozen, else as images."""
         if seed not in self._in_features:
-            at, task = self._conditions, self._tasks[seed][0]
+            at, task = self.conditions, self._tasks[seed][0]
             others = tuple(run / run_files.CACHE for run in (self.folder.path, *at.donors))
             folder = FeatureFolder(self.cache, tuple(each for each in others if each != self.cache))
-            maker = FeatureMaker(self._config, self._starts, folder, at.execution.device, at.watcher, at.stop)
+            maker = FeatureMaker(self.config, self.starts, folder, at.execution.device, at.watcher, at.stop)
             self._in_features[seed] = maker.of(task)
         return self._in_features[seed]
 
@@ -119,11 +125,11 @@ class Runner:
 
     def use(self, execution: Execution) -> None:
         """Replace the execution from now on."""
-        self._conditions = replace(self._conditions, execution=execution)
+        self.conditions = replace(self.conditions, execution=execution)
 
     def watched_by(self, watcher: Watcher) -> None:
         """Replace the watcher from now on."""
-        self._conditions = replace(self._conditions, watcher=watcher)
+        self.conditions = replace(self.conditions, watcher=watcher)
 
     def images(self, seed: int) -> Task:
         """Return the task as images, even if nets see stored features."""
@@ -133,31 +139,16 @@ class Runner:
         """Return the audit of pseudo labels for a seed."""
         return self._tasks[seed][1]
 
-    @property
-    def config(self) -> Config:
-        """All options."""
-        return self._config
-
-    @property
-    def starts(self) -> Starts:
-        """What fresh nets start from."""
-        return self._starts
-
-    @property
-    def conditions(self) -> Conditions:
-        """The current conditions of training."""
-        return self._conditions
-
     def adopt(self, config: Config) -> None:
         """Replace the options; data and encoders must stay the same."""
-        if [config.stores_features(line) for line in "AB"] != [self._config.stores_features(line) for line in "AB"]:
+        if [config.stores_features(line) for line in "AB"] != [self.config.stores_features(line) for line in "AB"]:
             self._in_features.clear()
-        self._config = config
+        self.config = config
 
     @property
     def threads_for(self) -> tuple[int, int, int]:
         """The shape (C, H, W) of the images in a step, by which the number of threads is chosen."""
-        return next(iter(self._tasks.values()))[0].net_spec(self._config.net_of("A")).shape
+        return next(iter(self._tasks.values()))[0].net_spec(self.config.net_of("A")).shape
 
     @property
     def validation_images(self) -> int:
@@ -168,7 +159,7 @@ class Runner:
         """Return the cost of the teacher's labeling for a stage, in training passes over an image."""
         if work.stage.labels is None:
             return 0.0
-        passes = work.stage.labels.passes * build.forward_share(self._config.net_of(work.stage.labels.line))
+        passes = work.stage.labels.passes * build.forward_share(self.config.net_of(work.stage.labels.line))
         return passes * self._tasks[work.seed][0].images_to_label()
 
     def learn(self, work: Work, title: str, family: Mapping[str, Work], warn: Callable[[], object]) -> None:
@@ -179,8 +170,8 @@ class Runner:
             warn: is called once there are pseudo labels, so that bad ones are noticed before hours of training.
         """
         # every session takes at least one step, however small its budget, so that repeated sessions finish
-        if self.worked and self._conditions.stop():
-            raise self._conditions.stop.error()
+        if self.worked and self.conditions.stop():
+            raise self.conditions.stop.error()
         lesson = self._lesson(work, title, family)
         if lesson is None:
             self._train(work, title, None, family)
@@ -192,7 +183,7 @@ class Runner:
     def _train(self, work: Work, title: str, lesson: Lesson | None, family: Mapping[str, Work]) -> None:
         place = self.folder.stage(work.place)
         checkpoint, journal = Checkpoint(place), Journal(place / run_files.JOURNAL)
-        opened, here = self.opened(work.seed), self._conditions
+        opened, here = self.opened(work.seed), self.conditions
         steps = work.steps if lesson is None else work.stage.steps_over(lesson.store.images)
         pseudo = None if lesson is None else lesson.pseudo
         orders.give(here.processes, Train(work, steps, here.execution))
@@ -207,7 +198,7 @@ class Runner:
         self.worked = True
         try:
             if not loop.fit(trainer, checkpoint, journal, pace):
-                raise self._conditions.stop.error()
+                raise self.conditions.stop.error()
             trainer.close()
             said = concluding.conclude(work, trainer, lesson, opened, place)
             watcher.note(f"{title}: {said}")
@@ -215,7 +206,7 @@ class Runner:
             trainer.close()
 
     def _announce(self, title: str, trainer: Trainer, cost: float, state: Mapping[str, Any] | None) -> None:
-        self._conditions.watcher.stage(title, trainer.steps, 0 if state is None else state["step"], cost)
+        self.conditions.watcher.stage(title, trainer.steps, 0 if state is None else state["step"], cost)
         if state is None or state["done"]:
             return
         device, engine = trainer.device.type, trainer.engine
@@ -225,7 +216,7 @@ class Runner:
         elif engine is not None and state.get("engine", engine) != engine:  # not recorded in older checkpoints
             changed = f"began with {state['engine']} for its encoder, resumes with {engine}"
         if changed is not None:
-            self._conditions.watcher.note(f"note: {title} {changed}: not repeatable bit for bit")
+            self.conditions.watcher.note(f"note: {title} {changed}: not repeatable bit for bit")
 
     def progress(self, title: str, in_budget: bool = True) -> ProgressCallback:
         """Return a callback that shows progress of work other than steps, and raises if the run is to stop.
@@ -235,8 +226,8 @@ class Runner:
         """
 
         def on_progress(done: int, of: int) -> None:
-            self._conditions.watcher.busy(title, done, of)
-            stop = self._conditions.stop
+            self.conditions.watcher.busy(title, done, of)
+            stop = self.conditions.stop
             spent = in_budget and self.worked and stop()  # unfinished work is lost; a budget allows for a first step
             if spent or stop.asked:
                 raise stop.error()
@@ -248,7 +239,7 @@ class Runner:
         wanted = work.stage.labels
         if wanted is None:
             return None
-        (task, audit), here = self.opened(work.seed), self._conditions
+        (task, audit), here = self.opened(work.seed), self.conditions
         place = self.folder.stage(work.place)
         folder = LabelFolder(place, self.cache, self.progress(f"labels for {title}"))
         if Store.exists(place):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from torch import nn
@@ -64,16 +63,11 @@ class StageNets:
 
     def training(self, work: Work, steps: int, task: Task, nets: Mapping[str, nn.Module]) -> Training:
         """Return what the stage trains besides its nets, and how; class filters are added to the nets."""
-        stage, line, classes = work.stage, work.stage.lines[0], len(task.classes)
-        weights = self.config.recipe.class_weights
+        weights, classes = self.config.recipe.class_weights, len(task.classes)
         must = f"a number for each of the {classes} classes"
         require("class_weights", list(weights), len(weights) in (0, classes), must)
-        spec = task.net_spec(self.config.net_of(line))
-        beside.add_class_filters(stage.objective, nets, spec, work.stream_seed)
-        parts = beside.parts(stage.objective, nets[line], spec, work.stream_seed)
-        memory = stage.objective.memory(task.sizes(0), classes)
-        clean = partial(task.clean_images, work.stream_seed)
-        return Training(stage.objective, stage.schedule, steps, work.stream_seed, parts, memory, clean)
+        spec = task.net_spec(self.config.net_of(work.stage.lines[0]))
+        return beside.training(work.stage, nets, spec, task, steps, work.stream_seed)
 
     def trainer(
         self,

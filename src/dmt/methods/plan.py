@@ -127,10 +127,10 @@ class Stage:
         unlabeled = schedule.unlabeled if objective.views else 0
         return BatchPlan(schedule.labeled, unlabeled, objective.views, objective.labeled_view, seed)
 
-    def cost(self, size: tuple[int, int] = (1, 1)) -> Cost:
-        """Return the cost of a step; so far, no objective's cost depends on ``size``, height and width of images."""
+    def cost(self) -> Cost:
+        """Return the cost of a step, which does not depend on the size of the images."""
         plan = self.batch_plan(seed=0)
-        return self.objective.cost(BatchShape(plan.labeled, plan.unlabeled, *size))
+        return self.objective.cost(BatchShape(plan.labeled, plan.unlabeled, height=1, width=1))
 
     def steps_per_epoch(self, sizes: Sizes) -> int:
         """Return ⌈n/B⌉: a short last batch is filled from the next permutation, so that all batches have one shape."""

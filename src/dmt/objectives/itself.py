@@ -6,7 +6,7 @@ Online ST, an ablation of the paper, has one normalizer for both.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -176,12 +176,6 @@ class FixMatch(Objective):
         return Loss(labeled + self.weight * unlabeled, logged)
 
 
-class Pasted(NamedTuple):
-    """Random draws of one step of a method that pastes boxes."""
-
-    paste: Paste
-
-
 @dataclass(frozen=True)
 class FixMatchSeg(Objective):
     """(CE(x, y) + L_s)/2: FixMatch for pixels with a box pasted into the strong view, UniMatch's point of comparison.
@@ -207,20 +201,19 @@ class FixMatchSeg(Objective):
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.labeled + 2 * shape.unlabeled)
 
-    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Paste:
         rng, size = progress.stream("paste"), (shape.height, shape.width)
-        return Pasted(pasting.draw_box(shape.unlabeled, size, Boxes(self.area, share=self.share), rng, device))
+        return pasting.draw_box(shape.unlabeled, size, Boxes(self.area, share=self.share), rng, device)
 
-    def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
-        paste = draw.paste
+    def loss(self, cast: Cast, batch: Batch, draw: Paste) -> Loss:
         count = len(batch.views[WEAK])
         logits = cast.net(torch.cat([batch.views[WEAK], batch.images]))
         labeled = supervised(logits[count:], batch, self.hard)
         confidence, labels = sure(logits[:count])
-        kept = paste.apply(confidence) >= self.threshold
-        valid = None if batch.valid is None else paste.apply(batch.valid)
-        found = cast.net(paste.apply(batch.views[STRONG]))
-        unlabeled = losses.mean_over(losses.per_site(found, paste.apply(labels)) * kept, valid)
+        kept = draw.apply(confidence) >= self.threshold
+        valid = None if batch.valid is None else draw.apply(batch.valid)
+        found = cast.net(draw.apply(batch.views[STRONG]))
+        unlabeled = losses.mean_over(losses.per_site(found, draw.apply(labels)) * kept, valid)
         logged = detached(labeled=labeled, unlabeled=unlabeled, kept=losses.mean_over(kept.float(), valid))
         return Loss((labeled + unlabeled) / 2, logged)
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from dmt.core import losses, pasting
-from dmt.core.pasting import Boxes
+from dmt.core.pasting import Boxes, Paste
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
-from dmt.objectives.itself import Pasted, supervised, sure
+from dmt.objectives.itself import supervised, sure
 from dmt.options import neutral
 from dmt.types import WEAK, Batch, BatchShape
 
@@ -74,20 +74,20 @@ class CrossPseudoPasted(Objective):
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(2 * shape.images, 2 * shape.unlabeled)
 
-    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Paste:
         low, high = (each / self.boxes for each in self.area)
         rng, size = progress.stream("paste"), (shape.height, shape.width)
-        return Pasted(pasting.draw_box(shape.unlabeled, size, Boxes((low, high), self.boxes), rng, device))
+        return pasting.draw_box(shape.unlabeled, size, Boxes((low, high), self.boxes), rng, device)
 
-    def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
-        paste, clean = draw.paste, batch.views[WEAK]
+    def loss(self, cast: Cast, batch: Batch, draw: Paste) -> Loss:
+        clean = batch.views[WEAK]
         guesses = [net.peek(clean) for net in cast.nets]
-        labels = [paste.apply(sure(guess)[1]) for guess in guesses]
-        images = torch.cat([paste.apply(clean), batch.images])
+        labels = [draw.apply(sure(guess)[1]) for guess in guesses]
+        images = torch.cat([draw.apply(clean), batch.images])
         first, second = (net(images) for net in cast.nets)
         known = [each[len(clean) :] for each in (first, second)]
         labeled = supervised(known[0], batch, self.hard) + supervised(known[1], batch, self.hard)
-        valid = None if batch.valid is None else paste.apply(batch.valid)
+        valid = None if batch.valid is None else draw.apply(batch.valid)
         cross = taught(first[: len(clean)], labels[1], valid) + taught(second[: len(clean)], labels[0], valid)
         logged = detached(labeled=labeled, unlabeled=cross, agree=agreement(*guesses))
         return Loss(labeled + self.weight * cross, logged)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from dmt.core import losses, pasting, ramps, trees
-from dmt.core.pasting import Boxes
+from dmt.core.pasting import Boxes, Paste
 from dmt.objectives.base import Cast, Cost, Loss, Objective, Progress, detached
-from dmt.objectives.itself import WEAK2, Pasted, consistency, supervised, sure
+from dmt.objectives.itself import WEAK2, consistency, supervised, sure
 from dmt.types import WEAK, Batch, BatchShape
 
 
@@ -102,17 +102,17 @@ class CutMixSeg(Objective):
     def cost(self, shape: BatchShape) -> Cost:
         return Cost(shape.images, shape.unlabeled)
 
-    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Pasted:
+    def draw(self, progress: Progress, shape: BatchShape, device: torch.device) -> Paste:
         rng, size = progress.stream("paste"), (shape.height, shape.width)
-        return Pasted(pasting.draw_box(shape.unlabeled, size, Boxes((self.area, self.area)), rng, device))
+        return pasting.draw_box(shape.unlabeled, size, Boxes((self.area, self.area)), rng, device)
 
-    def loss(self, cast: Cast, batch: Batch, draw: Pasted) -> Loss:
-        paste, images = draw.paste, batch.views[WEAK]
+    def loss(self, cast: Cast, batch: Batch, draw: Paste) -> Loss:
+        images = batch.views[WEAK]
         labeled = supervised(cast.net(batch.images), batch)
         guess = cast.teacher(images)
-        share = (paste.apply(sure(guess)[0]) >= self.threshold).float().mean()
-        found = cast.net(paste.apply(images)).softmax(1)
-        squares = losses.squared(found, paste.apply(guess.softmax(1)), summed=True)
-        unlabeled = (squares if batch.valid is None else squares * paste.apply(batch.valid)).mean()
+        share = (draw.apply(sure(guess)[0]) >= self.threshold).float().mean()
+        found = cast.net(draw.apply(images)).softmax(1)
+        squares = losses.squared(found, draw.apply(guess.softmax(1)), summed=True)
+        unlabeled = (squares if batch.valid is None else squares * draw.apply(batch.valid)).mean()
         logged = detached(labeled=labeled, unlabeled=unlabeled, kept=share)
         return Loss(labeled + self.weight * share * unlabeled, logged)

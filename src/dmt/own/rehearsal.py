@@ -29,7 +29,7 @@ from dmt.tasks.classification import Classification
 from dmt.tasks.features import FeatureTask
 from dmt.tasks.opening import Opened
 from dmt.training import beside, inference
-from dmt.training.trainer import Trainer, Training
+from dmt.training.trainer import Trainer
 
 PATIENCE = 6.0
 """Seconds that a rehearsal takes, for any net and device; only a step already begun may exceed it."""
@@ -230,16 +230,13 @@ class _Trial:
             line: copy.deepcopy(self.net(line)) if filters else self.net(line) for line in stage.lines
         }
         slowly = replace(stage.schedule, descent=replace(stage.schedule.descent, rate=1e-6))
-        memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
-        line = stage.lines[0]
-        spec = self.task.net_spec(self.config.net_of(line))
-        beside.add_class_filters(stage.objective, nets, spec, seed=0)
-        parts = beside.parts(stage.objective, nets[line], spec, seed=0)
-        training = Training(stage.objective, slowly, steps=10**6, seed=0, parts=parts, memory=memory)
+        spec = self.task.net_spec(self.config.net_of(stage.lines[0]))
+        training = beside.training(replace(stage, schedule=slowly), nets, spec, self.task, steps=10**6, seed=0)
         trainer = Trainer(nets, training, batches, self.execution)
-        found = timing.step_seconds(trainer, patience * (1 - 1 / WARM_UP))
-        trainer.close()
-        return found
+        try:
+            return timing.step_seconds(trainer, patience * (1 - 1 / WARM_UP))
+        finally:
+            trainer.close()
 
     def net(self, line: str) -> nn.Module:
         if line not in self.nets:

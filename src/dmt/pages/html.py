@@ -133,6 +133,19 @@ def legend(entries: Iterable[tuple[str, int] | tuple[str, int, bool]]) -> Safe:
     return tag("p", *[tag("span", tag("i", class_=color), name) for name, color in shown], class_="legend")
 
 
+def swatches(entries: Iterable[tuple[str, tuple[int, int, int]]]) -> Safe:
+    """Return a legend of (name, RGB color) entries, for any colors.
+
+    Each color is a tiny SVG, since the page's policy forbids style attributes.
+    """
+    shown = []
+    for name, color in entries:
+        square = tag("rect", width=12, height=12, fill=f"#{bytes(color).hex()}")
+        drawn = tag("svg", square, viewBox="0 0 12 12", width=12, height=12, class_="swatch", aria_hidden="true")
+        shown.append(tag("span", drawn, name))
+    return tag("p", *shown, class_="legend")
+
+
 def cards(*children: Child) -> Safe:
     """Return a gallery of pictures with captions, made by `card`."""
     return tag("div", *children, class_="cards")

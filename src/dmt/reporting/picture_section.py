@@ -77,16 +77,10 @@ def sections(study: Study, method: str) -> Safe | None:
 
 
 def _legend(study: Study) -> Safe | None:
-    """Return the colors of the classes. Each is a tiny SVG, since the page's policy forbids style attributes."""
+    """Return the colors of the classes."""
     if study.config is None:
         return None
-    palette = opening.palette(study.config.data)
-    entries = []
-    for name, (red, green, blue) in zip(study.classes, palette, strict=False):
-        square = tag("rect", width=12, height=12, fill=f"#{red:02x}{green:02x}{blue:02x}")
-        drawn = tag("svg", square, viewBox="0 0 12 12", width=12, height=12, class_="swatch", aria_hidden="true")
-        entries.append(tag("span", drawn, name))
-    return tag("p", *entries, class_="legend")
+    return html.swatches(zip(study.classes, opening.palette(study.config.data), strict=False))
 
 
 def _rows(study: Study, job: JobResult, folder: Path, names: Sequence[str]) -> Safe:

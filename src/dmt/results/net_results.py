@@ -1,7 +1,5 @@
 """Results of one net of a job, or of the ensemble of a pair's two nets."""
 
-import functools
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,13 +101,7 @@ def read_pair(nets: tuple[Net, ...]) -> NetResult | None:
         found = files.read_json(path, schemas.PAIR)
         return NetResult(nets, found["scores"], found["error"])
     except RunError:
-        _tell(path)
+        files.warn_once(
+            "%s is damaged, so one net of the pair stands for both; repeat the fit command to measure them again", path
+        )
         return None
-
-
-@functools.cache
-def _tell(path: Path) -> None:
-    """Warn about a damaged file, once per file."""
-    logging.getLogger(__name__).warning(
-        "%s is damaged, so one net of the pair stands for both; repeat the fit command to measure them again", path
-    )

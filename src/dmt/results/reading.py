@@ -1,13 +1,10 @@
 """Results of every stage and method of a run, read from its files alone."""
 
 import contextlib
-import functools
 import itertools
-import logging
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dmt import config as configuration
@@ -42,16 +39,11 @@ def read(folder: Folder) -> list[JobResult]:
     jobs = [of_job(folder, manifest, job) for job in folder.jobs()]
     for stage in dict.fromkeys(stage.path for job in jobs for stage in job.stages if stage.outcome is None):
         if Checkpoint(stage).done and not folder.in_use:
-            _tell(stage)
+            files.warn_once(
+                "%s is trained, but its journal does not tell what came out; repeat the fit command to measure it",
+                stage,
+            )
     return jobs
-
-
-@functools.cache
-def _tell(stage: Path) -> None:
-    """Warn about a trained stage without results, once per stage."""
-    logging.getLogger(__name__).warning(
-        "%s is trained, but its journal does not tell what came out; repeat the fit command to measure it", stage
-    )
 
 
 def of_job(folder: Folder, manifest: dict[str, Any], job: Job) -> JobResult:

@@ -6,7 +6,6 @@ Nothing is saved, scored or audited, and EMA copies are kept only for objectives
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ from dmt.runs.starting import Starts
 from dmt.tasks.base import Task
 from dmt.tasks.features import FeatureTask
 from dmt.training import beside
-from dmt.training.trainer import Trainer, Training
+from dmt.training.trainer import Trainer
 
 Nets = Mapping[str, nn.Module]
 """Nets by line."""
@@ -105,14 +104,8 @@ class InMemory:
             steps = stage.steps_over(int(pseudo.selected.sum()))
         steps = steps if longest is None else min(steps, longest)
         batches = self.task.batches(labeled, pseudo, stage.batch_plan(seed), self.execution)
-        memory = stage.objective.memory(self.task.sizes(0), len(self.task.classes))
-        line = stage.lines[0]
-        spec = self.task.net_spec(self.net_of(line))
-        beside.add_class_filters(stage.objective, nets, spec, seed)
-        parts = beside.parts(stage.objective, nets[line], spec, seed)
-        clean = partial(self.task.clean_images, seed)
-        training = Training(stage.objective, stage.schedule, steps, seed, parts, memory, clean)
-        trainer = Trainer(nets, training, batches, self.execution)
+        spec = self.task.net_spec(self.net_of(stage.lines[0]))
+        trainer = Trainer(nets, beside.training(stage, nets, spec, self.task, steps, seed), batches, self.execution)
         try:
             with torch.random.fork_rng(devices=[self.execution.device] if self.execution.on_cuda else []):
                 while trainer.step < steps:

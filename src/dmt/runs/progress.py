@@ -177,8 +177,10 @@ class Lines(Watcher):
         self._steps_done = done
         now = time.monotonic()
         if now - self._said >= self._every:
-            left = (self._total - self._done) * (now - self._began) / max(self._fresh, 1e-9)
-            said = f"{self._title}: step {done}/{self._steps}, whole run {self._done / self._total:.0%}"
+            # rounding per class may keep more labels than planned, so that the last stage takes more steps
+            share = min(1.0, self._done / max(self._total, 1e-9))
+            left = max(0.0, self._total - self._done) * (now - self._began) / max(self._fresh, 1e-9)
+            said = f"{self._title}: step {done}/{self._steps}, whole run {share:.0%}"
             self.note(said if first else f"{said}, ETA {duration(left)}")
             self._said = now
         if first:  # it allocates memory and compiles, so its time does not predict that of the others

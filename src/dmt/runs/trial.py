@@ -1,12 +1,13 @@
 """Checks before a run: whether steps can be compiled here, a net accepts the images, and a start fits the net."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from dmt.core import dropout
+from dmt.core import batchnorm, dropout
 from dmt.core.execution import Execution
 from dmt.data.images.batches import kind_of
 from dmt.errors import ConfigError
@@ -130,6 +131,22 @@ def drops(task: Task, name: str) -> None:
     """Refuse a net without dropout layers that is to label with dropout."""
     if not dropout.layers(build.build(task.net_spec(name), seed=0)):
         raise ConfigError(f"labeling_views=dropout needs a net with dropout layers, and {name} has none; leave it out")
+
+
+def reestimates(task: Task, name: str, device: torch.device) -> None:
+    """Refuse a net whose BatchNorm statistics cannot be reestimated, before it is trained and not at the end.
+
+    After global pooling, a layer needs several images at a time, but of large ones the device may take only one.
+    """
+    some = task.unlabeled.take(torch.arange(min(2, len(task.unlabeled))))
+    images = (view.images for view in itertools.islice(task.views(some, device), 1))
+    try:
+        batchnorm.reestimate(build.build(task.net_spec(name), seed=0).to(device), images)
+    except ValueError as error:
+        raise ConfigError(
+            f"batchnorm=reestimate does not work for net '{name}' with images of this size and number on this device: "
+            f"{error}; leave it out"
+        ) from error
 
 
 def _size_hint(net: str) -> str:

@@ -1,5 +1,6 @@
 """Dynamic Mutual Training of two nets on arrays, with the plan and trainer of `dmt fit`, but in memory."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -230,7 +231,8 @@ class DMTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if X.shape[1:] != self._input.size:
             raise ValueError(f"X has samples of shape {X.shape[1:]}, and {self._input.size} were fitted")
         device = environment.pick_device(self.device)
-        nets = [net.to(device) for net in self.nets_]
+        # a copy moves to a GPU: an estimator that was saved there could not be loaded without one
+        nets = [net if device.type == "cpu" else copy.deepcopy(net).to(device) for net in self.nets_]
         images = UnlabeledSet(tuple(map(str, range(len(X)))), self._input.tensor(X))
         parts = [said.double().cpu() for _, said in inference.probabilities(nets, self._task, images, device)]
         return torch.cat(parts).numpy()

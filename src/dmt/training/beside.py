@@ -1,14 +1,33 @@
 """Auxiliary modules that are trained together with the nets of a stage, or added to them for that stage only."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import torch
 from torch import nn
 
 from dmt.core import streams
+from dmt.methods.plan import Stage
 from dmt.models import build, embedding
 from dmt.models.build import NetSpec, Normalized
 from dmt.objectives.base import Objective, Part
+from dmt.tasks.base import Task
+from dmt.training.trainer import Training
+
+
+def training(stage: Stage, nets: Mapping[str, nn.Module], spec: NetSpec, task: Task, steps: int, seed: int) -> Training:
+    """Return what a stage trains besides its nets, and how; class filters are added to the nets.
+
+    Args:
+        nets: the nets of the stage by line, with their initial parameters.
+        spec: the specification that the first of them was built from.
+        steps: number of steps.
+        seed: the seed of everything random in the stage.
+    """
+    add_class_filters(stage.objective, nets, spec, seed)
+    modules = parts(stage.objective, nets[stage.lines[0]], spec, seed)
+    memory = stage.objective.memory(task.sizes(0), len(task.classes))
+    return Training(stage.objective, stage.schedule, steps, seed, modules, memory, partial(task.clean_images, seed))
 
 
 def parts(objective: Objective, net: nn.Module, spec: NetSpec, seed: int) -> Mapping[str, Part]:

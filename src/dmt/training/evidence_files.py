@@ -1,8 +1,6 @@
 """Files with the predictions of a stage's nets for every image, stored next to its journal."""
 
-import functools
 import io
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -44,16 +42,10 @@ def read(place: Path, split: str, line: str, copy: str, digest: str | None = Non
                     return Evidence.of(arrays)
         except Exception:  # a damaged file can raise errors of zipfile, zlib or NumPy
             pass
-        _tell(path)
+        files.warn_once(
+            "%s is damaged and left out, with all that it would tell; restore it from a copy of the run", path
+        )
     return None
-
-
-@functools.cache
-def _tell(path: Path) -> None:
-    """Log a warning about a damaged file, once per file."""
-    logging.getLogger(__name__).warning(
-        "%s is damaged and left out, with all that it would tell; restore it from a copy of the run", path
-    )
 
 
 def _name(split: str, line: str, copy: str) -> str:

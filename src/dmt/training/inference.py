@@ -67,12 +67,11 @@ def probabilities(
     task: Task,
     images: UnlabeledSet[Any],
     device: torch.device,
-    views: Sequence[LabelingView] = (PLAIN,),
 ) -> Iterator[tuple[View, Tensor]]:
-    """Yield float32 probabilities of all images, each once: the mean over the nets and over the views of an image."""
+    """Yield float32 probabilities of all images, each once: the mean over the nets."""
     with in_eval_mode(nets):
         for view in task.views(images, device):
-            yield view, mean(nets, task, view, views)
+            yield view, mean(nets, task, view, (PLAIN,))
 
 
 def mean(nets: Sequence[nn.Module], task: Task, view: View, views: Sequence[LabelingView]) -> Tensor:

@@ -1,8 +1,6 @@
 """The journal of a stage: one JSON line for each interval of steps and for each event, such as scores."""
 
-import functools
 import json
-import logging
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -11,6 +9,8 @@ from typing import IO, Any
 
 from dmt import files, json_checks, schemas
 from dmt.errors import RunError
+
+_TORN = "the last line of %s is damaged and left out"
 
 
 class Journal:
@@ -38,7 +38,7 @@ class Journal:
                 found = files.require_sealed(json.loads(line))
             except (ValueError, RecursionError) as error:
                 if number == len(lines):  # the line had not fully reached the disk when the power failed
-                    _tell(self.path)
+                    files.warn_once(_TORN, self.path)
                     return
                 raise self._damaged(number, error) from error
             try:
@@ -47,7 +47,7 @@ class Journal:
                 raise self._damaged(number, error) from error
             yield found
         if torn:  # the last line was truncated
-            _tell(self.path)
+            files.warn_once(_TORN, self.path)
 
     def _damaged(self, number: int, error: Exception) -> RunError:
         return RunError(
@@ -64,12 +64,6 @@ class Journal:
 
 def _line(values: Mapping[str, Any]) -> bytes:
     return files.json_bytes(files.sealed(values))
-
-
-@functools.cache
-def _tell(path: Path) -> None:
-    """Log a warning about a damaged last line, once per file."""
-    logging.getLogger(__name__).warning("the last line of %s is damaged and left out", path)
 
 
 def _drop_torn_line(file: IO[bytes]) -> None:

@@ -329,10 +329,6 @@ def test_masks_of_colors(tmp_path: Path, kind: str) -> None:
     seen = read_all(contents)
     counts = [sum(int((mask == number).sum()) for mask in seen) for number in range(4)]
     assert counts == sorted(counts, reverse=True)
-    photos.write_classes(contents, tmp_path / "classes.txt")
-    (root / "classes.txt").write_bytes((tmp_path / "classes.txt").read_bytes())
-    again = photos.open_folder(root)
-    assert (again.classes, again.colors, again.palette) == (contents.classes, contents.colors, contents.palette)
     photo_layout.write_names(root / "classes.txt", photo_layout.MASK_COLORS)
     named = photos.open_folder(root)
     assert named.classes == ("ground", *SHAPES)
@@ -421,8 +417,6 @@ def test_ways_to_write_colors(tmp_path: Path, text: str, classes: tuple[str, ...
         table = np.array([0, 1, 255, 2])
         expected = [table[each] for each in expected]
     assert all(np.array_equal(*pair) for pair in zip(read_all(contents), expected, strict=True))
-    photos.write_classes(contents, tmp_path / "classes.txt")
-    assert photos.open_folder(tmp_path).colors == contents.colors
 
 
 def test_colors_of_classes_only_show_masks_of_numbers(tmp_path: Path) -> None:
@@ -516,8 +510,6 @@ def test_what_is_noted_of_mask_folders(tmp_path: Path) -> None:
     assert ids(contents.unlabeled) == ["unlabeled/images/0000.jpg"]
     assert noted(contents, "unlabeled/masks was not read")
     assert noted(contents, "val/ is left out")
-    with pytest.raises(DataError, match="not masks"):
-        photos.write_classes(photos.open_folder(photo_layout.write_classes(tmp_path / "other")), tmp_path / "x.txt")
 
 
 # --- known data sets ---

@@ -14,6 +14,7 @@ from dmt.data.sets import UnlabeledSet
 from dmt.data.squares import Squares
 from dmt.data.texts import Texts
 from dmt.errors import ConfigError, DataError, UnreachableError
+from dmt.use import predict_inputs
 from tests.data.folders import photo_layout, shard_layout
 
 
@@ -159,6 +160,19 @@ def test_shards_beside_a_table_of_labels_are_unlabeled(tmp_path: Path, pictures:
     assert contents.layout == "a folder of images with labels.csv and shards in unlabeled/: images of 2 classes"
     assert "2 unlabeled images in 1 shard" in contents.notes
     assert "files that are not images of a known kind were left out: 1 .tar" in contents.notes
+
+
+def test_shards_in_hidden_folders_are_left_out_as_images_are(folder: Path, pictures: list[bytes]) -> None:
+    place = folder / "unlabeled"
+    for part in ("", ".trash", "__MACOSX"):
+        (place / part).mkdir(exist_ok=True)
+        shard_layout.write_tar(place / part / "0.tar", [("a.png", pictures[0])])
+        (place / part / "seen.png").write_bytes(pictures[1])
+    found = ids(photos.open_folder(folder).unlabeled)
+    assert [name for name in found if name.endswith(("0.tar/a.png", "seen.png"))] == [
+        "unlabeled/seen.png", "unlabeled/0.tar/a.png"
+    ]  # fmt: skip
+    assert predict_inputs.inputs([place]).shards == (str(place / "0.tar"),)
 
 
 def test_the_doctor_tells_of_damaged_shards(folder: Path, pictures: list[bytes]) -> None:

@@ -39,8 +39,7 @@ def unlabeled(stored: bool = True) -> Unlabeled:
     if not stored:
         return Unlabeled(data.images)
     packed = [
-        codes.pack(codes.encode_confidence(torch.full(size, confidence_of(number))))
-        for number, size in enumerate(SIZES)
+        codes.pack(codes.encode(torch.full(size, confidence_of(number)).logit())) for number, size in enumerate(SIZES)
     ]
     return Unlabeled(data.images, data.labels, ragged.stack([plane.numpy() for plane in packed]))
 

@@ -61,20 +61,19 @@ _OVERLAPS = (
 def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
     """Return all problems of a folder, the most severe first."""
     checks = (
-        *(
-            _unreadable,
-            _labels,
-            _names,
-            _scarce,
-            _few_tests,
-            _untested,
-            _contradictions,
-            _overlaps,
-            _copies,
-            _shapes,
-            _values,
-        ),
-        *(*doctor_mask_rules.CHECKS, _notes),
+        _unreadable,
+        _labels,
+        _names,
+        _scarce,
+        _few_tests,
+        _untested,
+        _contradictions,
+        _overlaps,
+        _copies,
+        _shapes,
+        _values,
+        *doctor_mask_rules.CHECKS,
+        _notes,
     )
     found = [issue for check in checks for issue in check(contents, survey)]
     return sorted(found, key=lambda issue: SEVERITIES.index(issue.severity))

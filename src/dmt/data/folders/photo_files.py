@@ -92,9 +92,10 @@ def find(folder: Path, root: Path, leftovers: Leftovers) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def holds(folder: Path, endings: tuple[str, ...]) -> bool:
-    """Return whether ``find`` would come by a file with one of these endings. What cannot be listed is skipped."""
-    return any(name.lower().endswith(endings) and not hidden(name) for _, _, names in _walked(folder) for name in names)
+def ending_in(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
+    """Yield the files with one of these endings that ``find`` would come by. What cannot be listed is skipped."""
+    for place, _, names in _walked(folder):
+        yield from (Path(place, name) for name in names if name.lower().endswith(endings) and not hidden(name))
 
 
 def _walked(

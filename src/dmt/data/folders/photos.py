@@ -5,7 +5,6 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dmt import files
 from dmt.data.folders import (
     photo_cityscapes,
     photo_files,
@@ -19,7 +18,6 @@ from dmt.data.folders import (
 from dmt.data.folders.contents import FolderContents
 from dmt.data.folders.photo_files import EXTENSIONS, Leftovers, shown
 from dmt.data.folders.photo_pools import Pool
-from dmt.data.pixels import class_lists
 from dmt.errors import DataError
 
 LAYOUTS = (
@@ -82,13 +80,6 @@ def _recognized(folder: Path) -> FolderContents:
     if table is None:
         raise DataError(_unknown(folder, found, leftovers))
     return photo_tables.contents(folder, table, found, leftovers)
-
-
-def write_classes(contents: FolderContents, path: Path) -> None:
-    """Write a classes.txt by which masks are read as in ``contents``, as a template in which to name the classes."""
-    if not contents.pixels:
-        raise DataError(f"{shown(contents.root)} has labels for images, not masks; only masks need a classes.txt")
-    files.write(path, class_lists.format_classes(contents.classes, contents.colors).encode())
 
 
 def _unknown(folder: Path, found: dict[str, Path], leftovers: Leftovers) -> str:

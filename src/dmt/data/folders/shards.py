@@ -108,7 +108,7 @@ def is_tar(path: Path) -> bool:
 
 
 def below(folder: Path, leftovers: Leftovers | None = None) -> list[Path]:
-    """Find tar files anywhere below a folder, sorted.
+    """Find tar files anywhere below a folder, sorted; as for images, hidden folders and those of runs are left out.
 
     Args:
         folder: where to search.
@@ -117,7 +117,7 @@ def below(folder: Path, leftovers: Leftovers | None = None) -> list[Path]:
     """
     if leftovers is not None and not leftovers.endings[ENDING]:
         return []
-    found = sorted(each for each in folder.rglob(f"*{ENDING}") if each.is_file() and not photo_files.hidden(each.name))
+    found = sorted(each for each in photo_files.ending_in(folder, (ENDING,)) if each.is_file())
     if leftovers is not None:
         leftovers.endings[ENDING] -= len(found)
     return found

@@ -1,4 +1,4 @@
-"""Read and write ``classes.txt``, which names the classes of masks."""
+"""Read ``classes.txt``, which names the classes of masks."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -46,15 +46,6 @@ def read_classes(path: Path) -> tuple[tuple[str, ...], dict[Color, int] | None]:
     plain = _unnumbered(path, list(named.values()))
     classes = _checked(path, plain.values())
     return classes, {color: classes.index(plain[named[color]]) if color in named else VOID for color in said}
-
-
-def format_classes(classes: Sequence[str], colors: dict[Color, int] | None) -> str:
-    """Return the text of a classes.txt from which ``read_classes`` returns these classes and colors."""
-    if colors is None:
-        return "".join(f"{number} {name}\n" for number, name in enumerate(classes))
-    rows = sorted(colors.items(), key=lambda row: row[1])
-    names = [*classes, *["void"] * (1 + VOID - len(classes))]
-    return "".join(f"{names[number]} {color[0]} {color[1]} {color[2]}\n" for color, number in rows)
 
 
 def lines(path: Path) -> list[str]:
