@@ -116,9 +116,9 @@ def test_a_plan_is_tried_round_by_round() -> None:
 
 def evidence_of(right: list[bool]) -> Evidence:
     count = len(right)
-    said = np.where(right, 0, 1).astype(np.int32)
     places, ones = np.arange(count, dtype=np.int32), np.ones(count, np.int32)
-    return Evidence(places, 0 * ones, said, ones, np.ones(count, np.float32), 2, pixels=False)
+    truth = places % 2  # two classes of equal size: a constant prediction is right half of the time
+    return Evidence(places, truth, np.where(right, truth, 1 - truth), ones, np.ones(count, np.float32), 2, pixels=False)
 
 
 def test_only_what_is_clearly_better_is_chosen() -> None:

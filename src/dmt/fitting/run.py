@@ -114,6 +114,8 @@ def fit(
         raise ConfigError("torchrun trains one stage by all processes; start it without --jobs and --on")
     givers = request.donors(donors)
     with joining.joined() as processes:
+        if processes is not None:
+            joining.require_gpu_each(wanted)
         asked = Request(
             request.data(data),
             place,

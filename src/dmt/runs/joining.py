@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.distributed.rendezvous import rendezvous
 
 from dmt.core.processes import Processes
-from dmt.errors import SaidElsewhereError
+from dmt.errors import ConfigError, SaidElsewhereError
 
 PATIENCE = timedelta(days=30)
 """How long processes wait for one that is alive. That one has died is noticed at once, by its closed connection."""
@@ -30,6 +30,12 @@ def launched() -> bool:
 def leads() -> bool:
     """Whether this process is the first one of torchrun, or the only one."""
     return not dist.is_available() or not dist.is_torchelastic_launched() or os.environ["RANK"] == "0"
+
+
+def require_gpu_each(device: str) -> None:
+    """Refuse one GPU for several processes of torchrun on this machine, which take its GPUs in turn."""
+    if device.startswith("cuda:") and int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1:
+        raise ConfigError(f"torchrun gives each process a GPU of its own, so {device} cannot be for all; give cuda")
 
 
 @contextmanager

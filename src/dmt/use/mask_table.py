@@ -24,15 +24,16 @@ def new_name(photo: Photo, folders: Iterable[Path], taken: set[str]) -> str:
     Args:
         photo: the image.
         folders: the folders whose images are read.
-        taken: names in use, to which this one is added; a number is appended to a name that is taken.
+        taken: names in use, in small letters, to which this one is added; a number is appended to a name that is taken,
+            also if it differs only in capital letters, which some file systems do not tell apart.
     """
     inside = _inside(photo, folders)
     above = "".join(f"{part.replace(PNG, '-png')}/" for part in inside.parts[:-1])  # no file has the name of a folder
     name, number = f"{above}{inside.stem}{PNG}", 1
-    while name in taken:
+    while name.lower() in taken:
         number += 1
         name = f"{above}{inside.stem}-{number}{PNG}"
-    taken.add(name)
+    taken.add(name.lower())
     return name
 
 
