@@ -51,17 +51,18 @@ def prepare(images: Path, request: Request, folder: Folder, conditions: Conditio
         folder: the folder of the run.
     """
     preset, notes = _chosen(images, request, folder, conditions)
-    warnings = _errors(images, request, folder, conditions)
+    errors, doubts = _checked(images, request, folder, conditions)
     settings = _settings(request, folder)
     config = choosing.override(preset.config, settings)
     methods = request.methods_or(*_usual(config, request.baseline, folder))
     notes += _instead(settings) if notes else ()
+    notes += tuple(f"warning: {each}" for each in doubts)
     if request.budget is None or not methods or folder.begun:
-        return Prepared(preset, config, methods, images, notes, warnings)
+        return Prepared(preset, config, methods, images, notes, errors)
     fitting, fitted = _within_budget(config, images, methods, conditions)
     before, after = config.recipe.epochs, fitting.recipe.epochs
     shortened = f"epochs={after} instead of {before}" if after <= SHORT * before else ""
-    return Prepared(preset, fitting, methods, images, notes + fitted, warnings, shortened=shortened)
+    return Prepared(preset, fitting, methods, images, notes + fitted, errors, shortened=shortened)
 
 
 def _chosen(images: Path, request: Request, folder: Folder, conditions: Conditions) -> tuple[Preset, tuple[str, ...]]:
@@ -76,18 +77,20 @@ def _chosen(images: Path, request: Request, folder: Folder, conditions: Conditio
     return replace(known, config=reading.configuration_of(folder)), ()
 
 
-def _errors(images: Path, request: Request, folder: Folder, conditions: Conditions) -> tuple[str, ...]:
-    """Return the errors that `dmt check` finds in the folder, which are looked for once per run.
+def _checked(
+    images: Path, request: Request, folder: Folder, conditions: Conditions
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the errors that `dmt check` finds in the folder, and its warnings, which are looked for once per run.
 
     A new run with errors is refused unless the user insists. A run from a release without this check is checked when
     it is resumed, and reports the errors from then on.
     """
     if folder.begun and (known := folder.warnings()) is not None:
-        return known
-    found = precheck.errors(images, conditions.watcher)
+        return known, ()
+    found = precheck.check(images, conditions.watcher)
     if not (request.anyway or folder.begun):
-        precheck.require_none(images, found)
-    return found
+        precheck.require_none(images, found.errors)
+    return found.errors, found.warnings
 
 
 def _settings(request: Request, folder: Folder) -> Mapping[str, Any]:
