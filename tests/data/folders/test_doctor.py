@@ -387,7 +387,7 @@ def test_few_masks_and_a_class_nobody_drew(tmp_path: Path) -> None:
     photo_layout.write_masks(tmp_path, labeled=6, unlabeled=3)
     (tmp_path / "classes.txt").write_text("ground\ndisk\nsquare\ntriangle\nstar\n")
     diagnosis = examined(tmp_path)
-    sole(diagnosis, "warning", "fewer than 10 images with masks", "no round is checked")
+    sole(diagnosis, "warning", "fewer than 10 images with masks", "without test/ nothing measures")
     sole(diagnosis, "warning", "no image is labeled 'star'")
     assert not diagnosis.fatal
 
