@@ -115,7 +115,7 @@ def test_score_prints_both_copies_and_every_class(run: Path) -> None:
     printed, _ = dmt("score", run, "--on", "test", "--method", "dmt", "--seed", 1)
     assert "A2 raw" in printed
     assert "A2 ema" in printed
-    assert "fine-grained" in printed
+    assert "fine-grained: each right answer counts as the confidence in it" in printed
     assert all(f"class {digit}" in printed for digit in range(10))
     assert "400 test images" in printed
     both, _ = dmt("score", run, "--on", "validation")

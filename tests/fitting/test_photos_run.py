@@ -227,10 +227,13 @@ def test_a_run_goes_on_with_what_it_was_made_for(
     task: str, runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
 ) -> None:
     again = Path(shutil.copytree(runs[task], tmp_path / "run"))
-    run.fit(folders[task], out=again, device="cpu", watcher=Silent())  # without a word about the settings
+    notes = Notes()
+    run.fit(folders[task], out=again, device="cpu", watcher=notes)  # without a word about the settings
+    assert "stages are finished: nothing is left to train" in notes
     photos = Path(shutil.copytree(folders[task], tmp_path / "photos"))
     photo_layout.write_images(photos / "unlabeled", ["disk"], 12_000)
-    with pytest.raises(RunError, match=f"run was made with other images than {photos} holds; give another --out"):
+    changed = r"\(unlabeled images have changed\)"
+    with pytest.raises(RunError, match=f"made with other images than {photos} holds {changed}; give another --out"):
         fit(task, photos, again)
 
 
@@ -308,7 +311,7 @@ def test_broken_unlabeled_files_are_skipped_and_told(task: str, tmp_path: Path) 
         (folder / f"unlabeled/{number}.jpg").write_bytes(b"")
     _, notes = fit(task, folder, tmp_path / "run")
     assert "0.jpg is empty" in notes
-    assert "skipped 2 more" in notes
+    assert "skipped: 2 more" in notes
     split = json.loads((tmp_path / "run/splits/seed-1.json").read_text())
     assert len(split["unlabeled"]) == 12
 
@@ -366,7 +369,7 @@ def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, m
     monkeypatch.setattr(rehearsal, "rehearse", slow)
     wish = {"epochs": 40, "epochs_round": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=600.0, settings=wish)
-    assert "to fit into 10.0 minutes, the run uses epochs=" in notes
+    assert "to fit into the 10.0 minutes left of the budget, the run uses epochs=" in notes
     kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
     assert 1 <= kept["epochs"] < 40
     assert 1 <= kept["epochs_round"] < 30

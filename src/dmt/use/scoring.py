@@ -306,6 +306,8 @@ def table(finished: Finished, job: JobResult, on: str, line: str | None = None, 
     text = tables.grid(title, columns, rows, width)
     missing = ", ".join(shown(finished.classes[label]) for label in first.absent or ())
     notes = f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
+    if first.iou is None:
+        notes += "fine-grained: each right answer counts as the confidence in it\n"
     if BOTH in columns:
         final = _why_alone(job) or f"final model: {job.shipped().title}"
         notes += f"{BOTH}: the mean of their probabilities\n{final}\n"

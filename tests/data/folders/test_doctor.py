@@ -246,7 +246,13 @@ def test_without_tests_it_says_before_training_what_will_not_be_known(classes: P
     shutil.rmtree(classes / "test")
     sole(examined(classes), "note", "there is no test/", "held out", "put 50 labeled images or more into test/")
     few_labels(classes)
-    sole(examined(classes), "warning", "fewer than 5 labels", "nothing measures whether unlabeled images help", "50 labeled images or more")
+    sole(
+        examined(classes),
+        "warning",
+        "fewer than 5 labels",
+        "nothing measures whether unlabeled images help",
+        "50 labeled images or more",
+    )
 
 
 def test_pages_that_are_not_read_are_named(classes: Path) -> None:

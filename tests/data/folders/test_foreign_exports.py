@@ -67,5 +67,5 @@ def test_a_mask_without_its_image_is_not_taken_for_an_ending(tmp_path: Path) -> 
 def test_a_table_in_another_encoding_says_how_excel_calls_the_right_one(tmp_path: Path) -> None:
     photo_layout.write_images(tmp_path, ["disk"] * 2)
     (tmp_path / "labels.csv").write_bytes("file;label\r\n0000.jpg;Größe\r\n".encode("cp1252"))
-    assert failure(tmp_path).endswith("labels.csv is not UTF-8 text; "
-                                      "save it as UTF-8 CSV, which Excel calls 'CSV UTF-8 (comma delimited)'")  # fmt: skip
+    remedy = "save it as UTF-8 CSV, which Excel calls 'CSV UTF-8 (comma delimited)'"
+    assert failure(tmp_path).endswith(f"labels.csv is not UTF-8 text; {remedy}")
