@@ -7,6 +7,7 @@ from typing import Any
 
 from dmt import presets
 from dmt.config import Config
+from dmt.data.folders import photo_layouts
 from dmt.errors import ConfigError, RunError, instead
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
@@ -37,7 +38,8 @@ def own_folder(data: str | Path) -> Path | None:
         raise ConfigError(f"{path} is a file; give the folder that holds the images")
     if own or "/" in str(data) or "." in str(data):
         raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
-    known = [name for name in presets.PRESETS if name not in presets.OWN]
+    beside = photo_layouts.folders(Path())
+    known = [*(each.name for each in beside), *(name for name in presets.PRESETS if name not in presets.OWN)]
     raise ConfigError(
         f"there is no folder '{data}' and no data set of that name; {instead(str(data), known, 'dmt list data')}"
     )

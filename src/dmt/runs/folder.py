@@ -1,6 +1,7 @@
 """A run's folder: locks, manifest and jobs. The names of its files are in `dmt.run_files`."""
 
 import datetime
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
@@ -201,6 +202,14 @@ class Folder:
             raise RunError(f"{self.path} is a file; give another --out")
         if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
             raise RunError(f"{self.path} contains other files but no run; give an empty or new --out")
+        self._require_writable()
+
+    def _require_writable(self) -> None:
+        """Refuse a place without permission at once, not after minutes of looking at images."""
+        place = next(each for each in (self.path, *self.path.absolute().parents) if each.exists())
+        if not os.access(place, os.W_OK):
+            what = f"cannot write to {place}" if place == self.path else f"cannot make {self.path} in {place}"
+            raise RunError(f"{what}: Permission denied; allow it, or give another --out")
 
     def _foreign(self) -> list[Path]:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]
