@@ -268,7 +268,7 @@ def test_a_fit_that_was_interrupted_early_is_told(run: Path, tmp_path: Path) -> 
 
 def test_errors_of_the_system_are_one_line_too(run: Path, tmp_path: Path) -> None:
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
-    _, error = dmt("predict", run, tmp_path / "a.png", "--out", tmp_path / "a.png" / "b.csv", code=2)
+    _, error = dmt("predict", run, tmp_path / "a.png", "--out", tmp_path / "a.png" / "b.csv", "--method", "dmt", code=2)
     assert error.startswith("dmt: error: ")
     assert error.count("\n") == 1
 

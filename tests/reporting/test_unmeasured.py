@@ -1,6 +1,7 @@
 """Runs on folders with neither test nor validation labels: every result says that there are no scores."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from dmt.reporting import report_file
 from dmt.runs.progress import Silent
 from tests.data.folders import photo_layout
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "images": {"net": "resnet8-4", "size": 32},
     "pixels": {"net": "fcn-4", "crop": "32,32"},
 }
