@@ -480,7 +480,7 @@ def test_predicting_what_cannot_be_read(bases: dict[str, Path], dmt: Command, tm
     code, out, err = dmt("predict", tmp_path / "run", new, "--out", tmp_path / "p.csv")
     assert (code, says(out, ("6 images classified", "; 7 skipped"))) == (0, True)
     assert [line.split(" is empty")[0] for line in err.splitlines() if line.startswith("skipped")] == [
-        *(f"skipped {new}/bad-{number}.jpg" for number in range(5)), "skipped 2 more",
+        *(f"skipped: {new}/bad-{number}.jpg" for number in range(5)), "skipped: 2 more",
     ]  # fmt: skip
     assert (tmp_path / "p.csv").read_bytes() == before
     code, _, err = dmt("predict", tmp_path / "run", *new.glob("bad-*"), "--out", tmp_path / "p.csv")

@@ -142,7 +142,12 @@ def test_a_run_of_a_folder_is_named_after_it(
 def test_a_run_of_several_methods_says_which_predicts(
     runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    assert scoring.shipped_net(runs["images"], None, None, CPU).note is None  # one method, and its Baseline
+    both = {job.method: job for job in Report.read([runs["images"]]).jobs}
+    assert scoring.of_several(runs["images"], both["dmt"]) is None  # one method, and its Baseline
+    note = scoring.of_several(runs["images"], both["baseline"])  # as if validation preferred it
+    assert note is not None
+    assert note.startswith("Baseline is used, not DMT: ")
+    assert note.endswith("; --method dmt uses the other")
     again = Path(shutil.copytree(runs["images"], tmp_path / "run"))
     fit("images", folders["images"], again, method="cl")
     note = scoring.shipped_net(again, None, None, CPU).note
@@ -227,11 +232,23 @@ def test_a_run_goes_on_with_what_it_was_made_for(
     task: str, runs: dict[str, Path], folders: dict[str, Path], tmp_path: Path
 ) -> None:
     again = Path(shutil.copytree(runs[task], tmp_path / "run"))
-    run.fit(folders[task], out=again, device="cpu", watcher=Silent())  # without a word about the settings
+    notes = Notes()
+    run.fit(folders[task], out=again, device="cpu", watcher=notes)  # without a word about the settings
+    assert "stages are finished: nothing is left to train" in notes
     photos = Path(shutil.copytree(folders[task], tmp_path / "photos"))
     photo_layout.write_images(photos / "unlabeled", ["disk"], 12_000)
-    with pytest.raises(RunError, match=f"run was made with other images than {photos} holds; give another --out"):
+    changed = r"\(unlabeled images have changed\)"
+    with pytest.raises(RunError, match=f"made with other images than {photos} holds {changed}; give another --out"):
         fit(task, photos, again)
+
+
+def test_a_place_without_permission_is_refused_before_any_image_is_read(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "choose", lambda *_: pytest.fail("looked at the images"))
+    monkeypatch.setattr("os.access", lambda path, *_, **__: Path(path) != tmp_path)
+    with pytest.raises(RunError, match=f"cannot make {tmp_path}/new/run in {tmp_path}: Permission denied; allow it"):
+        fit("images", folders["images"], tmp_path / "new/run")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -308,7 +325,7 @@ def test_broken_unlabeled_files_are_skipped_and_told(task: str, tmp_path: Path) 
         (folder / f"unlabeled/{number}.jpg").write_bytes(b"")
     _, notes = fit(task, folder, tmp_path / "run")
     assert "0.jpg is empty" in notes
-    assert "skipped 2 more" in notes
+    assert "skipped: 2 more" in notes
     split = json.loads((tmp_path / "run/splits/seed-1.json").read_text())
     assert len(split["unlabeled"]) == 12
 
@@ -349,6 +366,8 @@ def test_names_of_folders_that_are_also_presets(
     assert folder_policy.own_folder("digits") is None
     with pytest.raises(ConfigError, match="there is no folder 'digts' and no data set of that name; did you mean 'dig"):
         folder_policy.own_folder("digts")
+    with pytest.raises(ConfigError, match="there is no folder 'photo' and no data set of that name; did you mean 'pho"):
+        folder_policy.own_folder("photo")
     report, _ = fit("images", "photos", tmp_path / "run", method="baseline")  # type: ignore[arg-type]
     assert report.jobs[0].finished
 
@@ -366,7 +385,7 @@ def test_a_budget_shortens_a_new_run(folders: dict[str, Path], tmp_path: Path, m
     monkeypatch.setattr(rehearsal, "rehearse", slow)
     wish = {"epochs": 40, "epochs_round": 30}
     report, notes = fit("images", folders["images"], tmp_path / "run", budget=600.0, settings=wish)
-    assert "to fit into 10.0 minutes, the run uses epochs=" in notes
+    assert "to fit into the 10.0 minutes left of the budget, the run uses epochs=" in notes
     kept = json.loads((tmp_path / "run/run.json").read_text())["config"]
     assert 1 <= kept["epochs"] < 40
     assert 1 <= kept["epochs_round"] < 30

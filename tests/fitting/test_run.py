@@ -143,7 +143,7 @@ def test_ctrl_c_stops_at_a_checkpoint_and_the_result_is_the_same(
 ) -> None:
     fit(tmp_path / "whole", tiny, method)
     for at in (5, 17, 9):
-        with pytest.raises(stopping.Stopped, match="SIGINT") as caught:
+        with pytest.raises(stopping.Stopped, match=r"stopped by Ctrl-C \(SIGINT\) at a checkpoint") as caught:
             dmt.fit("digits", out=tmp_path / "parts", method=method, settings=tiny, watcher=StopAt(at))
         assert caught.value.code == 130
     fit(tmp_path / "parts", tiny, method)

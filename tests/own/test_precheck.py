@@ -70,13 +70,13 @@ def test_errors_are_refused_in_one_line(
 def test_the_first_error_is_named_and_the_others_are_counted(photos: Path) -> None:
     leak(photos)
     two_labels(photos)
-    found = precheck.errors(photos)
+    found = precheck.check(photos).errors
     assert len(found) == 2
     with pytest.raises(DataError, match=r"1 picture has different labels.* \(and 1 more error\); dmt check "):
         precheck.require_none(photos, found)
     (photos / "labeled/disk/0000.jpg").write_bytes(b"")
     with pytest.raises(DataError, match=r"labeled/disk/0000\.jpg is empty .* \(and 2 more errors\); "):
-        precheck.require_none(photos, precheck.errors(photos))
+        precheck.require_none(photos, precheck.check(photos).errors)
 
 
 def test_only_what_has_truth_is_looked_at(photos: Path) -> None:
@@ -86,8 +86,23 @@ def test_only_what_has_truth_is_looked_at(photos: Path) -> None:
         def busy(self, title: str, done: int, of: int) -> None:
             told.append((title, done, of))
 
-    assert precheck.errors(photos, Busy()) == ()
+    assert precheck.check(photos, Busy()).errors == ()
     assert told[-1] == ("checking labeled images", 15, 15)
+
+
+def test_a_fit_shows_the_warnings_of_the_check_before_it_trains(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(3):
+        (photos / f"labeled/disk/{number:04d}.jpg").unlink()
+    out = photos.parent / "run"
+    assert command(monkeypatch, "fit", photos, "--out", out, *WORDS) == 0
+    said = capsys.readouterr().err
+    assert said.count("warning: fewer than 5 labels for 'disk'") == 1
+    assert said.index("warning: fewer than") < said.index("done after" if "done after" in said else "accuracy")
+    assert "no unlabeled images" not in said
+    assert command(monkeypatch, "fit", photos, "--out", out, *WORDS) == 0
+    assert "warning:" not in capsys.readouterr().err
 
 
 def test_a_run_that_was_insisted_on_says_so_everywhere(
@@ -109,7 +124,7 @@ def test_a_run_that_was_insisted_on_says_so_everywhere(
     assert command(monkeypatch, "score", out, "--method", "dmt") == 0
     assert f"warning: the scores may be meaningless: {LEAK}" in capsys.readouterr().err
     # it was checked and recorded: repeating the command needs no more insisting, and no second look
-    monkeypatch.setattr(precheck, "errors", lambda *_: pytest.fail("checked again"))
+    monkeypatch.setattr(precheck, "check", lambda *_: pytest.fail("checked again"))
     assert fit(photos, out).errors() == report.errors()
 
 

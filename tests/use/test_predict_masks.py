@@ -219,7 +219,7 @@ def test_what_cannot_be_read_is_skipped(run: Path, dmt: Command, photos: Path, t
     printed, said = dmt("predict", run, photos, "--out", tmp_path / "pred")
     assert "4 images segmented" in printed
     assert "1 skipped" in printed
-    assert f"skipped {photos / 'bad.png'} is not an image" in said
+    assert f"skipped: {photos / 'bad.png'} is not an image" in said
     before = command.held(tmp_path / "pred")
     _, said = dmt("predict", run, photos / "bad.png", "--out", tmp_path / "pred", "--force", code=2)
     assert f"error: {photos / 'bad.png'} is not an image" in said

@@ -7,6 +7,7 @@ from typing import Any
 
 from dmt import presets
 from dmt.config import Config
+from dmt.data.folders import photo_layouts
 from dmt.errors import ConfigError, RunError, instead
 from dmt.fitting.conditions import Conditions
 from dmt.fitting.request import Prepared, Request
@@ -37,7 +38,8 @@ def own_folder(data: str | Path) -> Path | None:
         raise ConfigError(f"{path} is a file; give the folder that holds the images")
     if own or "/" in str(data) or "." in str(data):
         raise ConfigError(f"there is no folder {path}; give a folder of images, or a data set of dmt list")
-    known = [name for name in presets.PRESETS if name not in presets.OWN]
+    beside = photo_layouts.folders(Path())
+    known = [*(each.name for each in beside), *(name for name in presets.PRESETS if name not in presets.OWN)]
     raise ConfigError(
         f"there is no folder '{data}' and no data set of that name; {instead(str(data), known, 'dmt list data')}"
     )
@@ -51,17 +53,18 @@ def prepare(images: Path, request: Request, folder: Folder, conditions: Conditio
         folder: the folder of the run.
     """
     preset, notes = _chosen(images, request, folder, conditions)
-    warnings = _errors(images, request, folder, conditions)
+    errors, doubts = _checked(images, request, folder, conditions)
     settings = _settings(request, folder)
     config = choosing.override(preset.config, settings)
     methods = request.methods_or(*_usual(config, request.baseline, folder))
     notes += _instead(settings) if notes else ()
+    notes += tuple(f"warning: {each}" for each in doubts)
     if request.budget is None or not methods or folder.begun:
-        return Prepared(preset, config, methods, images, notes, warnings)
+        return Prepared(preset, config, methods, images, notes, errors)
     fitting, fitted = _within_budget(config, images, methods, conditions)
     before, after = config.recipe.epochs, fitting.recipe.epochs
     shortened = f"epochs={after} instead of {before}" if after <= SHORT * before else ""
-    return Prepared(preset, fitting, methods, images, notes + fitted, warnings, shortened=shortened)
+    return Prepared(preset, fitting, methods, images, notes + fitted, errors, shortened=shortened)
 
 
 def _chosen(images: Path, request: Request, folder: Folder, conditions: Conditions) -> tuple[Preset, tuple[str, ...]]:
@@ -76,18 +79,20 @@ def _chosen(images: Path, request: Request, folder: Folder, conditions: Conditio
     return replace(known, config=reading.configuration_of(folder)), ()
 
 
-def _errors(images: Path, request: Request, folder: Folder, conditions: Conditions) -> tuple[str, ...]:
-    """Return the errors that `dmt check` finds in the folder, which are looked for once per run.
+def _checked(
+    images: Path, request: Request, folder: Folder, conditions: Conditions
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the errors that `dmt check` finds in the folder, and its warnings, which are looked for once per run.
 
     A new run with errors is refused unless the user insists. A run from a release without this check is checked when
     it is resumed, and reports the errors from then on.
     """
     if folder.begun and (known := folder.warnings()) is not None:
-        return known
-    found = precheck.errors(images, conditions.watcher)
+        return known, ()
+    found = precheck.check(images, conditions.watcher)
     if not (request.anyway or folder.begun):
-        precheck.require_none(images, found)
-    return found
+        precheck.require_none(images, found.errors)
+    return found.errors, found.warnings
 
 
 def _settings(request: Request, folder: Folder) -> Mapping[str, Any]:

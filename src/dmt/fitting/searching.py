@@ -29,7 +29,7 @@ def settle(asked: Request, prepared: Prepared, starts: Starts, runner: Runner, c
     stop = conditions.stop
 
     def tell(done: int, of: int) -> None:
-        conditions.watcher.busy("cross-validation", done, of)
+        conditions.watcher.busy("steps of cross-validation", done, of)
         if stop():
             raise stop.error()
 

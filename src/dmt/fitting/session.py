@@ -67,6 +67,7 @@ class Session:
         self._note_unvouched()
         works = [work for work in self.works if not self.ended_before(work)]
         self.prepare_compiling(sum(work.steps for work in works if not self._folder.finished(work.place)))
+        self._note_done(works)
         self._watcher.begin(sum(map(self._whole, works)), sum(map(self._done, works)))
         return works
 
@@ -105,6 +106,13 @@ class Session:
     def spare(self, work: Work) -> None:
         """Tell the watcher that a stage will not be trained."""
         self._watcher.spared(self._whole(work) - self._done(work))
+
+    def _note_done(self, works: Sequence[Work]) -> None:
+        """Tell the user what a repeated command will not train again."""
+        done = sum(self._folder.finished(work.place) for work in works)
+        if done:
+            left = "nothing is left to train" if done == len(works) else "the run goes on with the others"
+            self._watcher.note(f"{done} of {len(works)} stages are finished: {left}")
 
     def _note_unvouched(self) -> None:
         """Tell the user if the run has files of an older release, which stored no digests."""

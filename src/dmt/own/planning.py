@@ -93,6 +93,7 @@ def within(
     whole = seconds(config)
     if whole <= SHARE * budget:
         return config, (f"the whole schedule fits the budget: about {_minutes(whole)} of {_minutes(budget)}",)
+    to_fit = f"to fit into the {_minutes(budget)} left of the budget, the run uses"
     fewer, given_up = config, []
     if isinstance(config.data, PhotoOptions) and config.data.stored_views > 1:
         most = config.data.stored_views
@@ -103,8 +104,7 @@ def within(
         if left < most:
             given_up.append(f"stored_views={left} instead of {most}")
         if seconds(fewer) <= SHARE * budget:
-            line = f"to fit into {_minutes(budget)}, the run uses {given_up[0]}: about {_minutes(seconds(fewer))} now"
-            return fewer, (line,)
+            return fewer, (f"{to_fit} {given_up[0]}: about {_minutes(seconds(fewer))} now",)
     if whole > 4 * budget and len(config.recipe.fractions) > 3 and not config.recipe.lists:
         shorter = configuration.override(fewer, {"fractions": (0.4, 0.7, 1.0)})
         if rehearsal.stages(shorter, methods) != rehearsal.stages(config, methods):  # there are rounds
@@ -117,7 +117,7 @@ def within(
     shown = configuration.shown
     given_up.append(", ".join(f"{key}={shown(after[key])} instead of {shown(before[key])}" for key in before))
     expected = seconds(shorter)
-    line = f"to fit into {_minutes(budget)}, the run uses {' and '.join(given_up)}: about {_minutes(expected)} now"
+    line = f"{to_fit} {' and '.join(given_up)}: about {_minutes(expected)} now"
     if expected <= budget:
         return shorter, (line,)
     return shorter, (line, "even the shortest schedule takes longer than the budget; the run will stop there")

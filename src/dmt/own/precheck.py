@@ -2,7 +2,7 @@
 
 import shlex
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dmt.data.folders import doctor_rules, photos, survey
@@ -12,8 +12,21 @@ from dmt.errors import DataError
 from dmt.runs import progress
 
 
-def errors(folder: Path, watcher: progress.Watcher | None = None) -> tuple[str, ...]:
-    """Return a line for each error that would make a run meaningless.
+@dataclass(frozen=True)
+class Found:
+    """What a check found, a line each.
+
+    Attributes:
+        errors: what would make a run meaningless.
+        warnings: what would make it worse.
+    """
+
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def check(folder: Path, watcher: progress.Watcher | None = None) -> Found:
+    """Check the labeled images of a folder as ``dmt check`` does.
 
     Unlabeled images, which are most of a folder, are not checked: the only error about them, that none can be read,
     is raised when they are read for training.
@@ -22,7 +35,11 @@ def errors(folder: Path, watcher: progress.Watcher | None = None) -> tuple[str, 
     watching: AbstractContextManager[progress.Watcher] = progress.default() if watcher is None else nullcontext(watcher)
     with watching as hears:
         seen = survey.survey(contents, lambda done, of: hears.busy("checking labeled images", done, of))
-    return tuple(_line(each) for each in doctor_rules.problems(contents, seen) if each.severity == "error")
+    found = [each for each in doctor_rules.problems(contents, seen) if each.text != doctor_rules.NONE_UNLABELED]
+    errors, warnings = (
+        tuple(_line(each) for each in found if each.severity == severity) for severity in ("error", "warning")
+    )
+    return Found(errors, warnings)
 
 
 def require_none(folder: Path, found: tuple[str, ...]) -> None:

@@ -21,6 +21,7 @@ from dmt.reporting import (
     verdict_section,
 )
 from dmt.reporting.studies import Study
+from dmt.results import guard
 from dmt.results.report import Report
 from dmt.runs.folder import Folder
 
@@ -71,8 +72,9 @@ def _sections(study: Study) -> list[tuple[str, str, Child]]:
         if study.pixels:
             parts.append(("pictures", "Pictures", picture_section.sections(study, main)))
         parts.append(("labels", f"Pseudo labels of {studies.title(main)}", _labels(study, main)))
-        parts.append(("classes", "Class by class", _classes(study, main)))
-    elif study.baseline is not None and study.of(study.baseline):
+        if not study.unmeasured:
+            parts.append(("classes", "Class by class", _classes(study, main)))
+    elif study.baseline is not None and study.of(study.baseline) and not study.unmeasured:
         only = study.baseline
         parts.append(("classes", "Class by class", html.figures(
             class_section.confusion(study, only), class_section.calibration(study, [only]))))  # fmt: skip
@@ -83,6 +85,8 @@ def _sections(study: Study) -> list[tuple[str, str, Child]]:
 
 def scores(study: Study) -> Safe:
     """Return the tables of scores and, if a method learns from unlabeled images, the chart of scores per round."""
+    if study.unmeasured:
+        return html.paragraph(f"There are no scores: {guard.UNMEASURED}.", class_="note")
     table = score_section.table(study)
     first = html.beside(score_section.by_round(study), table) if study.learners else table
     return html.join([first, score_section.between(study)])

@@ -12,6 +12,7 @@ import numpy as np
 
 from dmt import files, presets, run_files, schemas
 from dmt.config import Config
+from dmt.data.folders.photo_options import PhotoMaskOptions
 from dmt.errors import DmtError
 from dmt.methods import catalogue
 from dmt.methods.method import Method, color_of
@@ -100,9 +101,17 @@ class Study:
 
     @property
     def pixels(self) -> bool:
-        return any(
-            "mean_iou" in score for job in self.jobs for stage in job.stages for score in shown_scores(stage).values()
+        """Whether it is about segmentation; unmeasured runs are known by their options."""
+        measured = (each for job in self.jobs for stage in job.stages for each in shown_scores(stage).values())
+        return any("mean_iou" in each for each in measured) or (
+            self.unmeasured and self.config is not None and isinstance(self.config.data, PhotoMaskOptions)
         )
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether jobs are finished but none has a score, since there are no images to measure on."""
+        done = [job for job in self.jobs if job.finished]
+        return bool(done) and all(math.isnan(score(job)) for job in done)
 
     @property
     def measure(self) -> str:

@@ -19,8 +19,11 @@ from dmt.results.net_results import EvidenceKey, NetResult
 from dmt.results.stage_results import StageResult
 from dmt.training import evidence_files
 
-__all__ = ["Finding", "base", "class_changes", "difference", "findings", "gain", "mean_gain", "of_stage", "same_rule",
-           "sides", "single_difference", "verdict"]  # fmt: skip
+__all__ = ["UNMEASURED", "Finding", "base", "class_changes", "difference", "findings", "gain", "mean_gain", "of_stage",
+           "same_rule", "sides", "single_difference", "verdict"]  # fmt: skip
+
+UNMEASURED = "there are no test or validation labels; put 50 labeled images or more into test/"
+"""Why there are no scores, and what to do about it."""
 
 Pair = tuple[JobResult, JobResult]
 """A job and its reference."""
@@ -208,8 +211,7 @@ def _verdict(jobs: Sequence[JobResult], bases: Sequence[JobResult]) -> str:
     if not pairs:
         return f"{title} has no Baseline to compare with; repeat the fit without --no-baseline to add it"
     if any(math.isnan(difference(*pair)) for pair in pairs):
-        missing = "there are no test or validation labels; put 50 labeled images or more into test/"
-        return f"{title} cannot be compared with Baseline: {missing}"
+        return f"{title} cannot be compared with Baseline: {UNMEASURED}"
     first = sum(_kept_first(*pair) for pair in pairs)
     if first == len(pairs):
         return f"{title} kept its first nets, which are the Baseline's: no round did better on validation"

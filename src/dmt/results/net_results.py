@@ -69,7 +69,12 @@ class NetResult:
         return headline(self.scores[split]) if split in self.scores else None
 
     def per_class(self, split: str) -> list[float]:
-        """Return (C,) recall or, for pixels, IoU of each class in percent; NaN for a class that does not occur."""
+        """Return (C,) recall or, for pixels, IoU of each class in percent; NaN for a class that does not occur.
+
+        Empty if nothing was measured there, as without any labeled image to measure on.
+        """
+        if split not in self.scores:
+            return []
         found = self.scores[split]
         values = found.get("iou", found["per_class"])
         return [math.nan if value is None else float(value) for value in values]

@@ -68,6 +68,8 @@ def summary(groups: Sequence[Group], width: int | None = None) -> str:
 
 def _explained(columns: Collection[str], jobs: Sequence[JobResult]) -> str:
     """Explain those columns of the summary that are shown."""
+    if "final" not in columns and any(job.finished for job in jobs):
+        return f"There are no scores: {guard.UNMEASURED}."
     gain = "gain: over the Baseline's final model with the same seeds"
     gain += ", for one seed with a 90 % bootstrap range over images"
     notes = [f"final: of the {_keeps(jobs)} nets, the best on validation"]

@@ -1,6 +1,7 @@
 """A run's folder: locks, manifest and jobs. The names of its files are in `dmt.run_files`."""
 
 import datetime
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
@@ -25,6 +26,9 @@ LOCK_WAIT = 0.2
 
 STAGE_WAIT = 60.0
 """Seconds to wait for a stage's lock: a worker whose session was killed keeps it until its current step ends."""
+
+PARTS = ("labeled", "unlabeled", "validation", "test")
+"""Parts of a user's folder, in the order of their fingerprints."""
 
 
 def plain(value: Any) -> Any:
@@ -55,6 +59,14 @@ class Job:
     stages: list[dict[str, Any]]
     results: list[str]
     keep: str = "last"
+
+
+def _changed(known: str, now: str) -> str:
+    """Return which parts of a user's folder differ between two fingerprints; empty if that cannot be told."""
+    before, after = known.split(" "), now.split(" ")
+    if len(before) != len(PARTS) or len(after) != len(PARTS):
+        return ""
+    return " and ".join(part for part, was, has in zip(PARTS, before, after, strict=True) if was != has)
 
 
 def require_same_options(made: str, defaults: Config, known: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -190,6 +202,14 @@ class Folder:
             raise RunError(f"{self.path} is a file; give another --out")
         if self.path.is_dir() and not (self.path / MANIFEST).exists() and self._foreign():
             raise RunError(f"{self.path} contains other files but no run; give an empty or new --out")
+        self._require_writable()
+
+    def _require_writable(self) -> None:
+        """Refuse a place without permission at once, not after minutes of looking at images."""
+        place = next(each for each in (self.path, *self.path.absolute().parents) if each.exists())
+        if not os.access(place, os.W_OK):
+            what = f"cannot write to {place}" if place == self.path else f"cannot make {self.path} in {place}"
+            raise RunError(f"{what}: Permission denied; allow it, or give another --out")
 
     def _foreign(self) -> list[Path]:
         return [path for path in self.path.iterdir() if not path.name.startswith(".")]
@@ -215,10 +235,11 @@ class Folder:
                 )
         if known["images"] != head["images"]:
             own = head.get("folder")
-            remedy = (
-                "; give the same --data, or another --out" if own is None else f" than {own} holds; give another --out"
-            )
-            raise RunError(f"{self.path} was made with other images{remedy}")
+            if own is None:
+                raise RunError(f"{self.path} was made with other images; give the same --data, or another --out")
+            changed = _changed(known["images"], head["images"])
+            told = f" ({changed} images have changed)" if changed else ""
+            raise RunError(f"{self.path} was made with other images than {own} holds{told}; give another --out")
 
     def _follow(self, head: dict[str, Any]) -> None:
         """Record the current location of the images if it has changed."""

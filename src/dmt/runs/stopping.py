@@ -70,7 +70,8 @@ class Stop:
     def error(self) -> Stopped:
         """Return the exception to raise; its exit code is 128 + signal, or 3 if the budget ran out."""
         if self._signal is not None:
-            return Stopped(signal.Signals(self._signal).name, 128 + self._signal)
+            name = signal.Signals(self._signal).name
+            return Stopped(f"Ctrl-C ({name})" if self._signal == signal.SIGINT else name, 128 + self._signal)
         return Stopped("the budget", 3)
 
     @contextmanager

@@ -135,9 +135,9 @@ def _own_folder(
     if contents.unlabeled and not len(opened.parts.unlabeled):
         raise DataError(f"none of the {len(skipped):,} unlabeled images can be read, the first: {skipped[0]}")
     for line in skipped[:5]:
-        notify(f"skipped {line}")
+        notify(f"skipped: {line}")
     if len(skipped) > 5:
-        notify(f"skipped {len(skipped) - 5:,} more unlabeled files; the run's {run_files.SKIPPED} names them all")
+        notify(f"skipped: {len(skipped) - 5:,} more unlabeled files; the run's {run_files.SKIPPED} names them all")
     return opened
 
 

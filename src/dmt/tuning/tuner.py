@@ -137,7 +137,7 @@ def _require_sound(frame: Frame, watcher: progress.Watcher | None) -> None:
     """Refuse images with errors before a new tuning is bound to them; with ``anyway``, the trials report the errors."""
     own = folder_policy.own_folder(frame.data)
     if own is not None and not frame.anyway and not (frame.out / INDEX).is_file():
-        precheck.require_none(own, precheck.errors(own, watcher))
+        precheck.require_none(own, precheck.check(own, watcher).errors)
 
 
 def _require_sense(space: Space, config: Config, method: str, search: str) -> None:

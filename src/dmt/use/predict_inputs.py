@@ -69,7 +69,7 @@ class Skipped:
     def lines(self) -> list[str]:
         """Notes for the end: a line about each of the first files, and how many more there are."""
         more = self.count - len(self._first)
-        return [f"skipped {line}" for line in self._first] + ([f"skipped {more:,} more"] if more else [])
+        return [f"skipped: {line}" for line in self._first] + ([f"skipped: {more:,} more"] if more else [])
 
     def require_none(self) -> None:
         """Raise an error if any file was skipped."""

@@ -237,13 +237,16 @@ def _note(path: Path, job: JobResult, method: str | None, seed: int | None, line
 
 
 def of_several(path: Path, job: JobResult) -> str | None:
-    """Return in words which of several methods is used, and why; None if there is only one beside the Baseline."""
+    """Return in words which of several methods is used, and why; None for the only one beside a Baseline."""
     done = [each for each in reading.read(Folder(path)) if each.finished and not catalogue.get(each.method).baseline]
     others = [name for name in dict.fromkeys(each.method for each in done) if name != job.method]
-    if not others or catalogue.get(job.method).baseline:
+    if not others:
         return None
-    measured = job.shipped().score("validation") is not None
-    why = "validation prefers it" if measured else "without validation images the method trained last is taken"
+    why = "without validation images the method trained last is taken"
+    if job.shipped().score("validation") is not None:
+        why = "validation prefers it"
+    elif job.doubted:
+        why = "cross-validation predicts no gain from rounds"
     titles, names = _either([catalogue.get(name).title for name in others]), _either(others)
     other = "the other" if len(others) == 1 else "another"
     return f"{catalogue.get(job.method).title} is used, not {titles}: {why}; --method {names} uses {other}"
@@ -306,6 +309,8 @@ def table(finished: Finished, job: JobResult, on: str, line: str | None = None, 
     text = tables.grid(title, columns, rows, width)
     missing = ", ".join(shown(finished.classes[label]) for label in first.absent or ())
     notes = f"absent from these images, and left out of the mean: {missing}\n" if missing else ""
+    if first.iou is None:
+        notes += "fine-grained: each right answer counts as the confidence in it\n"
     if BOTH in columns:
         final = _why_alone(job) or f"final model: {job.shipped().title}"
         notes += f"{BOTH}: the mean of their probabilities\n{final}\n"

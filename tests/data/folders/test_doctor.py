@@ -242,6 +242,34 @@ def test_what_few_tests_can_tell_is_said(classes: Path) -> None:
     assert all("test image" not in issue.text for issue in examined(classes).issues)
 
 
+def test_without_tests_it_says_before_training_what_will_not_be_known(classes: Path) -> None:
+    shutil.rmtree(classes / "test")
+    sole(examined(classes), "note", "there is no test/", "held out", "put 50 labeled images or more into test/")
+    few_labels(classes)
+    sole(
+        examined(classes),
+        "warning",
+        "fewer than 5 labels",
+        "nothing measures whether unlabeled images help",
+        "50 labeled images or more",
+    )
+
+
+def test_pages_that_are_not_read_are_named(classes: Path) -> None:
+    planes = [Image.fromarray(np.full((40, 40), 40 * number, np.uint8)) for number in range(4)]
+    planes[0].save(classes / "unlabeled/stack.tif", save_all=True, append_images=planes[1:])
+    said = sole(examined(classes), "warning", "1 file has several pages: 'unlabeled/stack.tif'")
+    assert "only the first of each is read, 3 are not" in said
+
+
+def test_thumbnails_and_frames_of_animations_are_no_pages(classes: Path) -> None:
+    large, small = photo_layout.scene("disk", 0)[0], photo_layout.scene("disk", 0, size=(20, 20))[0]
+    images = [Image.fromarray(plane) if not isinstance(plane, Image.Image) else plane for plane in (large, small)]
+    images[0].save(classes / "unlabeled/thumbnail.tif", save_all=True, append_images=images[1:])
+    images[0].save(classes / "unlabeled/moving.gif", save_all=True, append_images=[images[0].rotate(90)])
+    assert all("pages" not in issue.text for issue in examined(classes).issues)
+
+
 def test_what_is_only_worth_a_note(classes: Path) -> None:
     shutil.copy(classes / "labeled/disk/0001.jpg", classes / "labeled/disk/copy.jpg")
     shutil.copy(classes / "labeled/disk/0002.jpg", classes / "unlabeled/copy.jpg")
@@ -365,13 +393,13 @@ def test_few_masks_and_a_class_nobody_drew(tmp_path: Path) -> None:
     photo_layout.write_masks(tmp_path, labeled=6, unlabeled=3)
     (tmp_path / "classes.txt").write_text("ground\ndisk\nsquare\ntriangle\nstar\n")
     diagnosis = examined(tmp_path)
-    sole(diagnosis, "warning", "fewer than 10 images with masks", "no round is checked")
+    sole(diagnosis, "warning", "fewer than 10 images with masks", "without test/ nothing measures")
     sole(diagnosis, "warning", "no image is labeled 'star'")
     assert not diagnosis.fatal
 
 
 def test_colors_that_were_inferred_name_the_file_to_write(tmp_path: Path) -> None:
-    photo_layout.write_masks(tmp_path, labeled=12, unlabeled=3, kind="rgb")
+    photo_layout.write_masks(tmp_path, labeled=12, unlabeled=3, test=3, kind="rgb")
     diagnosis = examined(tmp_path)
     sole(diagnosis, "note", f"write {tmp_path / 'classes.txt'}", "'color #000000 0 0 0'")
     assert not diagnosis.fatal

@@ -43,6 +43,14 @@ def test_all_folders_with_masks_count_as_read(tmp_path: Path) -> None:
     assert unread(tmp_path / "flat")[0].startswith("a folder with images is not read: 'labelled images'")
 
 
+def test_the_folder_of_instances_of_voc_is_not_taken_for_a_misspelling(tmp_path: Path) -> None:
+    photo_layout.write_masks(tmp_path, labeled=3, unlabeled=0)
+    (tmp_path / "labeled/images").rename(tmp_path / "JPEGImages")
+    (tmp_path / "labeled/masks").rename(tmp_path / "SegmentationClass")
+    image(tmp_path / "SegmentationObject" / "0000.png")
+    assert unread(tmp_path) == []
+
+
 def test_what_another_note_is_about_is_not_named_again(tmp_path: Path) -> None:
     photo_layout.write_masks(tmp_path)
     image(tmp_path / "val" / "1.png")

@@ -15,8 +15,10 @@ FEW = 5  # a class with fewer labels is scarce; with masks, twice as many images
 IMBALANCE = 20  # classes are imbalanced if the ratio of their numbers of labels is greater
 JUDGES = 100  # test images needed for a meaningful verdict; a fifth of that with masks, which have many pixels each
 DIFFER = 0.2  # typical share of the images on which only one of two nets is right
+ENOUGH = 50  # labeled images in test/ with which a result begins to mean something
 SMALL = 16  # pixels
 LONG = 8  # greatest ratio of an image's sides
+NONE_UNLABELED = "there are no unlabeled images to learn from; put some into unlabeled/"
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def problems(contents: FolderContents, survey: Survey) -> list[Issue]:
         _copies,
         _shapes,
         _values,
+        _pages,
         *doctor_mask_rules.CHECKS,
         _notes,
     )
@@ -94,8 +97,7 @@ def _unreadable(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         elif looks:
             yield Issue("warning", f"{what} cannot be read and will be skipped:", details)
     if not contents.unlabeled:
-        text = "there are no unlabeled images to learn from; put some into unlabeled/"
-        yield Issue("warning", text)
+        yield Issue("warning", NONE_UNLABELED)
 
 
 def _labels(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
@@ -153,7 +155,14 @@ def _scarce(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         what = f"fewer than {2 * FEW} images with masks"
     if few and not contents.validation:
         meaning = "no validation images can be held out, so no round is checked and the last net is used"
-        yield Issue("warning", f"{what}: {meaning}; label more, or put labeled images into val/")
+        remedy = "label more, or put labeled images into val/"
+        if not contents.test:
+            meaning = "none can be held out, so without test/ nothing measures whether unlabeled images help"
+            remedy = f"put {ENOUGH} labeled images or more into test/"
+        yield Issue("warning", f"{what}: {meaning}; {remedy}")
+    elif not contents.test and not contents.validation:
+        text = "there is no test/: results are measured on labels that are held out for choosing the nets"
+        yield Issue("note", f"{text}; put {ENOUGH} labeled images or more into test/")
     least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
     if counts[most] > IMBALANCE * counts[least]:
         frequent, rare = map(phrases.quoted, (most, least))
@@ -244,6 +253,16 @@ def _values(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
         if names:
             count = phrases.count(len(names), "image is", "images are")
             yield Issue("warning", f"{count} {what}: {phrases.listed(names)}; {remedy}")
+
+
+def _pages(contents: FolderContents, survey: Survey) -> Iterator[Issue]:
+    """Report files with several pages, as microscopes write them: all pages but the first are left out."""
+    names = [look.id for look in survey.looks if look.pages > 1]
+    if names:
+        lost = sum(look.pages - 1 for look in survey.looks)
+        count = phrases.count(len(names), "file has", "files have")
+        what = f"{count} several pages: {phrases.listed(names)}; only the first of each is read"
+        yield Issue("warning", f"{what}, {lost:,} are not; save every page as a file of its own to use them")
 
 
 def _notes(contents: FolderContents, survey: Survey) -> Iterator[Issue]:

@@ -23,7 +23,10 @@ def opened_mask(path: Path) -> Iterator[Image.Image]:
     """Open a mask without decoding it; refuse formats with lossy compression."""
     with photo_files.opened(path) as image:
         if image.format not in _LOSSLESS:
-            raise DataError(f"{shown(path)} is a {image.format} file, which blurs class numbers; save masks as PNG")
+            raise DataError(
+                f"{shown(path)} is a {image.format} file, which blurs class numbers; "
+                "export masks anew as PNG: this one stays blurred if saved as PNG"
+            )
         yield image
 
 

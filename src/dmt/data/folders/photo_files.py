@@ -140,6 +140,17 @@ def photo_size(path: Source) -> tuple[int, int]:
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
+def pages(path: Source) -> int:
+    """Return the number of pages of a TIFF file, such as the planes of a stack; 1 if others are only thumbnails."""
+    with opened(path) as image:
+        if image.format != "TIFF":  # the frames of an animation are no photos of their own
+            return 1
+        count, size = int(getattr(image, "n_frames", 1)), image.size
+        if count > 1:
+            image.seek(1)
+        return count if image.size == size else 1
+
+
 def is_rotated(path: Source) -> bool:
     """Return whether a photo is rotated or flipped by its EXIF data: programs that ignore these show it differently."""
     with opened(path) as image:

@@ -84,7 +84,9 @@ def _of_masks(
 
 
 def _listing(*places: Path) -> Path | None:
-    return next((each / "classes.txt" for each in places if (each / "classes.txt").is_file()), None)
+    """Return the file that names the classes; ``labelmap.txt`` is that of CVAT's export."""
+    files = (each / name for name in ("classes.txt", "labelmap.txt") for each in places)
+    return next((each for each in files if each.is_file()), None)
 
 
 class ImageFile(NamedTuple):
@@ -125,10 +127,18 @@ def _pairs(folder: Path, root: Path, leftovers: Leftovers) -> tuple[Photo, ...] 
 def _complete(files: Mapping[str, ImageFile], partners: Mapping[str, ImageFile], kind: str) -> None:
     alone = [photo.path for stem, photo in files.items() if stem not in partners]
     if alone:
-        raise DataError(
-            f"{len(alone)} files have no {kind} of the same name, the first is {shown(alone[0])}; "
-            "add what is missing or remove the file"
-        )
+        remedy = _renamed(files, partners) or "add what is missing or remove the file"
+        raise DataError(f"{len(alone)} files have no {kind} of the same name, the first is {shown(alone[0])}; {remedy}")
+
+
+def _renamed(files: Mapping[str, ImageFile], partners: Mapping[str, ImageFile]) -> str | None:
+    """Say which ending to remove from names if that would pair all of them, as with ``a.jpg`` and ``a_mask.png``."""
+    for longer, shorter in ((files, partners), (partners, files)):
+        first = next(iter(longer), "")
+        for end in (first.removeprefix(stem) for stem in shorter if first.startswith(stem) and first != stem):
+            if all(name.endswith(end) and name.removesuffix(end) in shorter for name in longer):
+                return f"remove '{shown(end)}' from the end of the names in {shown(longer[first].path.parent)}"
+    return None
 
 
 def flat(root: Path) -> FolderContents | None:
@@ -141,23 +151,34 @@ def flat(root: Path) -> FolderContents | None:
         return None
     leftovers, notes = Leftovers(), list[str]()
     listed = {"validation": root / "splits" / "val.txt", "test": root / "splits" / "test.txt"}
-    parts = _listed(root, images, [masks], listed, leftovers)
+    parts, beside = _with_folders(root, _listed(root, images, [masks], listed, leftovers), leftovers, notes)
+    scheme = photo_colors.scheme([photo.mask for photo in parts.labeled if photo.mask], _listing(root, masks))
+    used = photo_layouts.several(["images/ with masks/ for some", *beside])
+    return _of_masks(root, used, parts, scheme, [*notes, *leftovers.notes()])
+
+
+def _with_folders(
+    root: Path, parts: MaskPhotos, leftovers: Leftovers, notes: list[str]
+) -> tuple[MaskPhotos, list[str]]:
+    """Add what lies in ``unlabeled``, ``val`` and ``test``; return the folders of these that are read, too."""
     aside = _held_out(root, leftovers, notes)
     spare = photo_layouts.child(root, *photo_layouts.UNLABELED)
-    parts = MaskPhotos(
+    whole = MaskPhotos(
         parts.labeled,
         photo_layouts.unlabeled_photos(spare, root, leftovers, notes, parts.unlabeled),
         (*parts.validation, *aside.get("validation", ())),
         (*parts.test, *aside.get("test", ())),
     )
-    scheme = photo_colors.scheme([photo.mask for photo in parts.labeled if photo.mask], _listing(root, masks))
-    used = ["images/ with masks/ for some", *([] if spare is None else [f"{shown(spare.name)}/"])]
+    used = [] if spare is None else [f"{shown(spare.name)}/"]
     used += [f"{shown(folder.name)}/" for part, folder in photo_layouts.held_out(root).items() if aside.get(part)]
-    return _of_masks(root, photo_layouts.several(used), parts, scheme, [*notes, *leftovers.notes()])
+    return whole, used
 
 
 def voc_folders(root: Path) -> FolderContents | None:
-    """Read PASCAL VOC, or a user's images laid out like it, with ``train`` as labeled and ``val`` as test images."""
+    """Read PASCAL VOC, or a user's images laid out like it, with ``train`` as labeled and ``val`` as test images.
+
+    Beside a user's, as annotation tools export them, ``unlabeled``, ``val`` and ``test`` are read as in `flat`.
+    """
     places = (root, root / "VOC2012", root / "VOCdevkit" / "VOC2012")
     base = next((each for each in places if (each / "JPEGImages").is_dir()), None)
     masks = [base / name for name in ("SegmentationClass", "SegmentationClassAug")] if base else []
@@ -169,12 +190,16 @@ def voc_folders(root: Path) -> FolderContents | None:
     listed = {"train": lists / "train.txt", "test": lists / "val.txt"}
     parts = _listed(root, base / "JPEGImages", masks, listed, leftovers)
     own = not all(_VOC_ID.fullmatch(Path(photo.id).stem) for photo in parts.labeled)
-    notes = leftovers.notes()
+    notes, used = list[str](), ["JPEGImages/ with SegmentationClass/, as PASCAL VOC"]
+    if own:
+        parts, beside = _with_folders(root, parts, leftovers, notes)
+        used += beside
+    notes += leftovers.notes()
     if not own:
         notes.append("these are images of PASCAL VOC; `dmt fit voc-1of20 --data DIR` trains as its papers do")
     paths = [photo.mask for photo in parts.labeled if photo.mask]
     scheme = photo_colors.scheme(paths, _listing(root, base), () if own else voc.CLASSES)
-    return _of_masks(root, "JPEGImages/ with SegmentationClass/, as PASCAL VOC", parts, scheme, notes)
+    return _of_masks(root, photo_layouts.several(used), parts, scheme, notes)
 
 
 def _listed(root: Path, folder: Path, masks: list[Path], lists: Mapping[str, Path], leftovers: Leftovers) -> MaskPhotos:

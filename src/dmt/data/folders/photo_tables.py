@@ -229,13 +229,18 @@ def _row(table: Path, line: int, cells: list[str], columns: tuple[int, int, int,
     return _Row(line, name, called, _SPLITS[part])
 
 
+_SAVE = "save it as UTF-8 CSV, which Excel calls 'CSV UTF-8 (comma delimited)'"
+
+
 def _text(table: Path) -> str:
     try:
         content = table.read_bytes()
         wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))  # "Unicode text" of spreadsheet programs
         text = content.decode("utf-16" if wide else "utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {shown(table)} ({type(error).__name__}); save it as UTF-8 CSV") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{shown(table)} is not UTF-8 text; {_SAVE}") from error
+    except OSError as error:
+        raise DataError(f"cannot read {shown(table)} ({error.strerror}); allow reading it") from error
     if "\0" in text:
-        raise DataError(f"{shown(table)} is not a text file; save it as UTF-8 CSV")
+        raise DataError(f"{shown(table)} is not a text file; {_SAVE}")
     return text

@@ -16,6 +16,8 @@ def notes(contents: FolderContents) -> list[str]:
     used, endings = _used(contents), (*EXTENSIONS, shards.ENDING)
     folders = [each.name for each in photo_layouts.folders(contents.root) if each.name not in used]
     folders = [name for name in folders if not any(note.startswith(f"{shown(name)}/ ") for note in contents.notes)]
+    if photo_layouts.child(contents.root, "jpegimages"):  # in VOC's layout, it goes with SegmentationClass
+        folders = [name for name in folders if name != "SegmentationObject"]
     folders = [name for name in folders if any(photo_files.ending_in(contents.root / name, endings))]
     if folders:
         what = "a folder with images is" if len(folders) == 1 else "folders with images are"

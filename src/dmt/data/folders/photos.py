@@ -89,7 +89,12 @@ def _unknown(folder: Path, found: dict[str, Path], leftovers: Leftovers) -> str:
     else:
         places = len({posixpath.dirname(id) for id in found})
         images, where = phrases.count(len(found), "image"), phrases.count(places, "folder")
-        seen = f"{shown(folder)}: found {images} in {where} but no labeled/ and no CSV"
+        labeled = photo_layouts.child(folder, *photo_layouts.LABELED)
+        lacks = "no labeled/" if labeled is None else f"no class folders in {shown(labeled.name)}/"
+        seen = f"{shown(folder)}: found {images} in {where} but {lacks} and no CSV"
+    if polygons := sum(leftovers.endings[each] for each in (".json", ".xml")):
+        what = phrases.count(polygons, "JSON or XML file is", "JSON or XML files are")
+        seen += f"; {what} not read: if annotations such as polygons are in there, export masks as PNG"
     for inner in photo_layouts.folders(folder):
         if photo_layouts.child(inner, *photo_layouts.LABELED) is not None:
             return f"{seen}; did you mean {shown(inner)}?"

@@ -39,6 +39,7 @@ class Look:
         ignored: share of the mask's pixels without a label.
         rotated: whether the photo has a mask and is rotated by its EXIF data.
         values: whether values of more than 8 bits can be read without loss.
+        pages: number of pages in the file, of which only the first is read.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Look:
     ignored: float = 0.0
     values: Values = "usual"
     rotated: bool = False
+    pages: int = 1
 
     @property
     def truth(self) -> int | str | None:
@@ -222,11 +224,20 @@ def look(photo: Photo, contents: FolderContents, part: str = "unlabeled") -> Loo
         image = photo_files.read_photo(photo.path)
         values = photo_values.values(photo.path)
         rotated = photo.mask is not None and photo_files.is_rotated(photo.path)
+        pages = photo_files.pages(photo.path)
     except Exception as error:  # an unforeseen error of one file must not end the survey of all others
         return Look(photo.id, part, photo.label, problem=_line(photo, error))
     size = (image.shape[0], image.shape[1])
     seen = Look(
-        photo.id, part, photo.label, size, _digest(image), likeness.dhash(image), values=values, rotated=rotated
+        photo.id,
+        part,
+        photo.label,
+        size,
+        _digest(image),
+        likeness.dhash(image),
+        values=values,
+        rotated=rotated,
+        pages=pages,
     )
     del image  # before the mask is read, to save memory
     if photo.mask is None:
