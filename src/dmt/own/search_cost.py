@@ -36,21 +36,10 @@ def plans(config: Config, methods: Sequence[str], labeled: int, large: bool) -> 
     if not cheap:
         # four learning rates and, for masks, class weights
         tried = 4 + config.data.sizes.pixels
-        short = [(stage, float(tried * count * min(stage.steps(sizes), SHORT[large]))) for stage in first]
-        return short + (_of_masks(config, rounds, labeled, large) if config.data.sizes.pixels else [])
+        return [(stage, float(tried * count * min(stage.steps(sizes), SHORT[large]))) for stage in first]
     # four learning rates and a longer schedule; then all rounds with each γ
     work = [(stage, count * (4.0 + LONGER) * stage.steps(sizes)) for stage in first]
     if rounds is not None and sizes.unlabeled:
         every = catalogue.plan(rounds, config.recipe).stages
         work += [(stage, count * (1.0 + len(trial_rounds.GAMMAS)) * stage.steps(sizes)) for stage in every]
     return work
-
-
-def _of_masks(config: Config, method: str | None, labeled: int, large: bool) -> list[tuple[Stage, float]]:
-    """Return the stages of the trial of rounds with masks, each with its number of steps."""
-    parts = trial_rounds.PARTS
-    sizes = replace(config.data.sizes, labeled=labeled * (parts - 1) // parts)
-    if method is None or not sizes.unlabeled:
-        return []
-    stages = catalogue.plan(method, config.recipe).stages
-    return [(stage, float(min(stage.steps(sizes), trial_rounds.LONGEST[large]))) for stage in stages]

@@ -3,7 +3,6 @@
 Only this module chooses between the store for images and the store for pixels.
 """
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,8 +18,6 @@ from dmt.core.labeling_views import PLAIN, LabelingView
 from dmt.core.processes import Processes
 from dmt.data.audits import Audit, LabelingObserver
 from dmt.data.pixels import palettes
-from dmt.data.ragged import Ragged
-from dmt.data.sets import PseudoLabels
 from dmt.pseudo.image_store import ImageStore
 from dmt.pseudo.pixel_store import PixelStore
 from dmt.pseudo.pixel_writer import PixelWriter
@@ -142,15 +139,6 @@ def _make_pixels(teacher: Teacher, wish: Wish, folder: LabelFolder, audit: Audit
 def _writer(task: Task, folder: LabelFolder) -> PixelWriter:
     unlabeled, palette = task.unlabeled, palettes.flat(task.colors)
     return PixelWriter(folder.path, unlabeled.ids, unlabeled.images.sizes, len(task.classes), palette, folder.cache)
-
-
-def pixels_in_memory(teacher: Teacher, wish: Wish) -> PseudoLabels[Ragged]:
-    """Return the most confident pixel labels, for a trial that leaves no files."""
-    with tempfile.TemporaryDirectory() as unused:
-        writer = _writer(teacher.task, LabelFolder(Path(unused)))
-        label_pixels(teacher, writer)
-        writer.select(wish.fraction, wish.noise, wish.seed, teacher.device)
-        return writer.store({}).open(teacher.task.unlabeled)
 
 
 def label_pixels(

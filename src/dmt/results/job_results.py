@@ -33,7 +33,8 @@ class JobResult:
         patience: number of rounds without improvement that end the job (``stop_rounds``); None if all are trained.
         skipped: stages after that end, which are not trained.
         folds: choices and expected results of cross-validation on a user's labels, as lines of text.
-        helps: whether rounds help, by cross-validation on a user's labels; None if that was not tried.
+        helps: whether rounds help, by cross-validation on a user's labels; None if that was not tried. False only in
+            runs made while it was tried for masks.
         pool: how similar a user's unlabeled photos are to the labeled ones; None if that was not measured.
         before: stages that its nets started from, without classes and scores.
         shortened: how a budget shortened the training of first nets, in words; empty if it did not.

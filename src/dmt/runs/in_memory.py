@@ -137,10 +137,9 @@ class InMemory:
     def _labels(self, teachers: tuple[nn.Module, ...], stage: Stage, seed: int) -> PseudoLabels[Any]:
         wanted = stage.labels
         assert wanted is not None
+        assert not self.task.pixels  # labels of pixels are files
         by = Teacher(teachers, self.task, self.execution.device, wanted.seen, whole=wanted.whole)
         wish = Wish(wanted.fraction, wanted.per_class, wanted.noise, seed)
-        if self.task.pixels:
-            return labeler.pixels_in_memory(by, wish)
         wish = replace(wish, soft=wanted.soft, renormalized=wanted.renormalized, graph=wanted.graph)
         store = labeler.label(by, wish)
         if not store.kept:
