@@ -205,7 +205,7 @@ def fit(
     terminal_text.show(f"everything is in {place}; for charts: dmt report {named} --out report.html")
     if folder_policy.own_folder(data) is not None:
         terminal_text.show(f"to use it on new images: dmt predict {named} IMAGES/")
-        used = scoring.of_several(place, scoring.preferred(place, None, None))  # perhaps the Baseline
+        used = scoring.of_several(place, scoring.preferred(place, None, None))
         if used is not None:
             terminal_text.show(f"there, {used}")
 

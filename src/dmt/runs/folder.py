@@ -17,6 +17,7 @@ from dmt.data.texts import Derived
 from dmt.errors import ConfigError, RunError
 from dmt.run_files import MANIFEST
 from dmt.runs import starting
+from dmt.tasks import opening
 from dmt.tasks.base import Task
 from dmt.training.checkpoint import Checkpoint
 from dmt.training.journal import Journal
@@ -26,9 +27,6 @@ LOCK_WAIT = 0.2
 
 STAGE_WAIT = 60.0
 """Seconds to wait for a stage's lock: a worker whose session was killed keeps it until its current step ends."""
-
-PARTS = ("labeled", "unlabeled", "validation", "test")
-"""Parts of a user's folder, in the order of their fingerprints."""
 
 
 def plain(value: Any) -> Any:
@@ -59,14 +57,6 @@ class Job:
     stages: list[dict[str, Any]]
     results: list[str]
     keep: str = "last"
-
-
-def _changed(known: str, now: str) -> str:
-    """Return which parts of a user's folder differ between two fingerprints; empty if that cannot be told."""
-    before, after = known.split(" "), now.split(" ")
-    if len(before) != len(PARTS) or len(after) != len(PARTS):
-        return ""
-    return " and ".join(part for part, was, has in zip(PARTS, before, after, strict=True) if was != has)
 
 
 def require_same_options(made: str, defaults: Config, known: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -237,7 +227,7 @@ class Folder:
             own = head.get("folder")
             if own is None:
                 raise RunError(f"{self.path} was made with other images; give the same --data, or another --out")
-            changed = _changed(known["images"], head["images"])
+            changed = opening.changed(known["images"], head["images"])
             told = f" ({changed} images have changed)" if changed else ""
             raise RunError(f"{self.path} was made with other images than {own} holds{told}; give another --out")
 

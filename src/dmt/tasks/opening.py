@@ -76,9 +76,20 @@ class Opened:
         raise TypeError(f"{type(self.options).__name__} does not go with {type(self.parts).__name__}")
 
 
+PARTS = ("labeled", "unlabeled", "validation", "test")
+"""Parts of a user's folder, in the order of the fingerprint."""
+
+
 def _in_order(parts: photo_sets.FolderSets[Any, Any]) -> tuple[LabeledSet[Any] | UnlabeledSet[Any], ...]:
-    """Return the parts in the order of the fingerprint."""
-    return parts.labeled, parts.unlabeled, parts.validation, parts.test
+    return tuple(getattr(parts, name) for name in PARTS)
+
+
+def changed(known: str, now: str) -> str:
+    """Return which parts of a user's folder differ between two fingerprints; empty if that cannot be told."""
+    before, after = known.split(" "), now.split(" ")
+    if len(before) != len(PARTS) or len(after) != len(PARTS):
+        return ""
+    return " and ".join(part for part, was, has in zip(PARTS, before, after, strict=True) if was != has)
 
 
 def read(options: Options, folder: Path, notify: Notify, tell: ProgressCallback, cache: Path | None = None) -> Opened:
